@@ -1,0 +1,1 @@
+"""One file per way to guess. None knows the verifier."""

@@ -1,0 +1,55 @@
+"""The seams, with their invariants. Implementations inherit nothing: a class that has the verbs is one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from protos.messages import DraftChunk, DraftQuery
+
+
+class Drafter(Protocol):
+    """Proposes tokens. It can cost time, never change text.
+
+    - Answers every query with chunks of which exactly one, the final one, has `last`; it may be empty.
+    - Never proposes more than `query.budget` tokens for a query.
+    - Holds state per request, synchronised by the query alone: truncate to `tail_start`, ingest the tail, draft. State
+      shorter than `tail_start` is answered by an empty chunk with `need_from`.
+    - The same query twice gives the same answer (a query may be resent after a lost answer).
+    - `close` of an unknown request does nothing.
+    """
+
+    def draft(self, queries: Sequence[DraftQuery]) -> Iterator[DraftChunk]: ...
+
+    def close(self, request_id: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrafterStatus:
+    """Health of a drafter as its engine sees it. `counters`: monotone, by name (timeouts, errors, reconnects, ...)."""
+
+    up: bool
+    reason: str = ""
+    counters: dict[str, float] = field(default_factory=dict)
+
+
+class AsyncDrafter(Protocol):
+    """A Drafter at a distance: the transport seam. Called by one engine thread.
+
+    - `send` and `close` return at once and never raise.
+    - `collect` returns the chunks that have arrived, as soon as every query of the last `send` has its last chunk, and
+      at the latest at `deadline` (time.monotonic). It never raises: a dead, slow or broken drafter gives fewer chunks,
+      is counted in `status`, and is tried again by itself. A late chunk comes with a later `collect`.
+    - `shutdown` ends it; idempotent.
+    """
+
+    def send(self, queries: Sequence[DraftQuery]) -> None: ...
+
+    def collect(self, deadline: float) -> list[DraftChunk]: ...
+
+    def close(self, request_id: str) -> None: ...
+
+    def status(self) -> DrafterStatus: ...
+
+    def shutdown(self) -> None: ...

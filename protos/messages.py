@@ -1,0 +1,140 @@
+"""What the parts say to each other: frozen records, tokens as tuples of int."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from protos.sampling_params import SamplingParams
+
+Tokens = tuple[int, ...]
+
+
+class Finish(StrEnum):
+    """Why a request ended. `stop`: an end token or a stop string; `length`: max_tokens; the others: no full answer."""
+
+    STOP = "stop"
+    LENGTH = "length"
+    ABORT = "abort"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speculative:
+    """Per-request speculation: may switch it off or shorten drafts, never lengthen them beyond the server's limit."""
+
+    enabled: bool = True
+    num_speculative_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One sequence to generate. `params.seed` is set and `params.n == 1` by the time a request reaches an engine."""
+
+    request_id: str
+    prompt_ids: Tokens
+    params: SamplingParams
+    tenant: str = ""
+    speculative: Speculative = field(default_factory=Speculative)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraftQuery:
+    """Asks for a draft after `base_len` committed tokens.
+
+    `tail` holds the committed tokens at positions `base_len - len(tail) .. base_len - 1`: those the drafter is not
+    known to have seen. The drafter truncates its state to `base_len - len(tail)`, ingests the tail, and drafts at most
+    `budget` tokens; there is no commit or rollback message. `params` lets a drafter draw with the target's own noise.
+    `features`: target features of the tail's positions, shape [len(tail), d], or None.
+    """
+
+    request_id: str
+    base_len: int
+    tail: Tokens
+    budget: int
+    params: SamplingParams
+    tenant: str = ""
+    features: NDArray[np.generic] | None = None
+
+    @property
+    def tail_start(self) -> int:
+        """Position of the first token of the tail: the length the drafter must already hold."""
+        return self.base_len - len(self.tail)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraftChunk:
+    """Some nodes of one draft, in order. Chunks of a draft join by `Draft.extend`.
+
+    `parents[i]` is the index (in the whole draft) of node `offset + i`'s parent, -1 for the anchor; parents precede
+    children. `survival[i]` estimates P(node accepted with all its ancestors), non-increasing downwards.
+    `last` closes the answer to a query (also an empty one). `need_from` says: I hold only that many tokens of this
+    request, send the tail from there; the chunk is then empty.
+    """
+
+    request_id: str
+    base_len: int
+    offset: int = 0
+    tokens: Tokens = ()
+    parents: Tokens = ()
+    survival: tuple[float, ...] = ()
+    source: str = ""
+    last: bool = True
+    need_from: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenLogprob:
+    """Log-probability of the emitted token under the target's unprocessed distribution, its rank and the best ones."""
+
+    logprob: float
+    rank: int
+    top: tuple[tuple[int, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestStats:
+    """Speculation of one request so far. A draft is counted when at least one of its tokens was verified.
+
+    `drafted`: tokens proposed; `verified`: of those, the ones the target processed; `accepted_per_pos[i]`: drafts whose
+    (i+1)-th token was accepted and emitted. Accepted length is `1 + sum(accepted_per_pos) / num_drafts`.
+    """
+
+    num_drafts: int = 0
+    drafted: int = 0
+    verified: int = 0
+    accepted_per_pos: tuple[int, ...] = ()
+    steps: int = 0
+    cached_prompt_tokens: int = 0
+    sources: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def accepted(self) -> int:
+        """Draft tokens that became text."""
+        return sum(self.accepted_per_pos)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What one verification decided for one request.
+
+    `tokens` are the newly committed ones, of which the first `accepted` had been drafted (by `sources`, one entry a
+    token; "" is the target itself). `text` is their text so far as it can be shown; text held back for an unfinished
+    character or a possible stop string comes with a later verdict. `error` is set with `finish == ERROR`.
+    """
+
+    request_id: str
+    base_len: int
+    accepted: int = 0
+    tokens: Tokens = ()
+    sources: tuple[str, ...] = ()
+    text: str = ""
+    finish: Finish | None = None
+    stop_reason: int | str | None = None
+    logprobs: tuple[TokenLogprob, ...] = ()
+    stats: RequestStats | None = None
+    error: str | None = None

@@ -1,0 +1,99 @@
+"""SamplingParams: how one request draws its tokens. Field names and meanings are vLLM's."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+MAX_LOGPROBS = 20
+MAX_LOGIT_BIAS = 1024
+MAX_SEED = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SamplingParams:
+    """Immutable and validated; a bad value raises ValueError that names the field, the value and the remedy.
+
+    temperature 0 is greedy (lowest id wins a tie). top_k 0 or -1 and top_p 1 are off. `logprobs` is the number of
+    alternatives reported beside each emitted token (None: no logprobs at all). `seed` None draws one at admission.
+    """
+
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    min_p: float = 0.0
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    repetition_penalty: float = 1.0
+    logit_bias: Mapping[int, float] = field(default_factory=dict)
+    seed: int | None = None
+    n: int = 1
+    max_tokens: int | None = 16
+    min_tokens: int = 0
+    stop: tuple[str, ...] = ()
+    stop_token_ids: tuple[int, ...] = ()
+    ignore_eos: bool = False
+    include_stop_str_in_output: bool = False
+    logprobs: int | None = None
+
+    def __post_init__(self) -> None:
+        _one_or_many(self, "stop", str)
+        _one_or_many(self, "stop_token_ids", int)
+        for name, low, high in _RANGES:
+            _check_range(name, getattr(self, name), low, high)
+        if not 0 < self.top_p <= 1:
+            raise ValueError(f"top_p is {self.top_p}; it must be above 0 and at most 1")
+        if not 0 < self.repetition_penalty <= 10:
+            raise ValueError(f"repetition_penalty is {self.repetition_penalty}; it must be above 0 and at most 10")
+        if any(text == "" for text in self.stop):
+            raise ValueError("stop has an empty string; remove it or give at least one character")
+        if len(self.logit_bias) > MAX_LOGIT_BIAS:
+            raise ValueError(f"logit_bias has {len(self.logit_bias)} entries; at most {MAX_LOGIT_BIAS} are allowed")
+        for token, bias in self.logit_bias.items():
+            _check_range(f"logit_bias[{token}]", bias, -100, 100)
+        if self.max_tokens is not None and self.min_tokens > self.max_tokens:
+            raise ValueError(f"min_tokens is {self.min_tokens}, above max_tokens {self.max_tokens}; lower it")
+
+    @property
+    def greedy(self) -> bool:
+        """True where the highest logit is taken and no noise is drawn."""
+        return self.temperature == 0
+
+
+_RANGES: tuple[tuple[str, float, float], ...] = (
+    ("temperature", 0, 100),
+    ("top_k", -1, 2**31 - 1),
+    ("min_p", 0, 1),
+    ("presence_penalty", -2, 2),
+    ("frequency_penalty", -2, 2),
+    ("seed", 0, MAX_SEED),
+    ("n", 1, 128),
+    ("max_tokens", 1, 2**31 - 1),
+    ("min_tokens", 0, 2**31 - 1),
+    ("logprobs", 0, MAX_LOGPROBS),
+)
+
+
+def _check_range(name: str, value: float | None, low: float, high: float) -> None:
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"{name} is {value!r}; it must be a number")
+    if not (math.isfinite(value) and low <= value <= high):
+        raise ValueError(f"{name} is {value}; it must be between {low} and {high}")
+
+
+def _one_or_many(params: SamplingParams, name: str, kind: type) -> None:
+    """Accepts one value or any iterable of them, as vLLM does, and stores a tuple."""
+    value: object = getattr(params, name)
+    values = (value,) if isinstance(value, kind) else value
+    if values is None:
+        values = ()
+    if not isinstance(values, Iterable):
+        raise ValueError(f"{name} is {value!r}; it must be one {kind.__name__} or a list of them")
+    values = tuple(values)
+    for item in values:
+        if isinstance(item, bool) or not isinstance(item, kind):
+            raise ValueError(f"{name} holds {item!r}; each entry must be {kind.__name__}")
+    object.__setattr__(params, name, values)

@@ -1,0 +1,1 @@
+"""The cluster: configuration, transports, OpenAI API, Ray Serve app, metrics, command line."""

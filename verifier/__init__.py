@@ -1,0 +1,1 @@
+"""Decides the text: sequences, acceptance, batching, the engine."""
