@@ -13,8 +13,8 @@ import torch
 class Work:
     """Append `tokens` after the first `start` rows of KV slot `slot`; give logits for the last `num_logits` of them.
 
-    Rows at and after `start` are overwritten: rolling back is starting lower. `parents` None: each token follows the one
-    before. Otherwise `parents[i]` is the index in `tokens` of token i's parent, -1 for the slot's row `start - 1`;
+    Rows at and after `start` are overwritten: rolling back is starting lower. `parents` None: each token follows the
+    one before. Otherwise `parents[i]` is the index in `tokens` of token i's parent, -1 for the slot's row `start - 1`;
     a token sees the slot's first `start` rows, its ancestors and itself, and its position is `start` plus its depth.
     """
 
