@@ -84,6 +84,15 @@ class Draft:
             and chunk.offset == len(self)
             and len(chunk.parents) == len(chunk.survival) == size
             and all(ANCHOR <= parent < chunk.offset + i for i, parent in enumerate(chunk.parents))
+            and self._survival_falls(chunk)
+        )
+
+    def _survival_falls(self, chunk: DraftChunk) -> bool:
+        """Each estimate is in [0, 1] and at most its parent's; `best_prefix` is closed under parents because of it."""
+        survival = self.survival + chunk.survival
+        return all(
+            0.0 <= own <= (1.0 if parent == ANCHOR else survival[parent])
+            for own, parent in zip(chunk.survival, chunk.parents, strict=True)
         )
 
     def _descendants(self, node: int) -> list[int]:

@@ -40,18 +40,21 @@ class SamplingParams:
     def __post_init__(self) -> None:
         _one_or_many(self, "stop", str)
         _one_or_many(self, "stop_token_ids", int)
-        for name, low, high in _RANGES:
-            _check_range(name, getattr(self, name), low, high)
-        if not 0 < self.top_p <= 1:
-            raise ValueError(f"top_p is {self.top_p}; it must be above 0 and at most 1")
-        if not 0 < self.repetition_penalty <= 10:
-            raise ValueError(f"repetition_penalty is {self.repetition_penalty}; it must be above 0 and at most 10")
+        object.__setattr__(self, "logit_bias", dict(self.logit_bias or {}))
+        for name, low, high in _REAL:
+            _check(name, getattr(self, name), low, high)
+        for name, low, high in _WHOLE:
+            _check_whole(name, getattr(self, name), low, high)
+        for name, high in _POSITIVE:
+            if _check(name, getattr(self, name), 0, high) == 0:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be above 0 and at most {high}")
         if any(text == "" for text in self.stop):
             raise ValueError("stop has an empty string; remove it or give at least one character")
         if len(self.logit_bias) > MAX_LOGIT_BIAS:
             raise ValueError(f"logit_bias has {len(self.logit_bias)} entries; at most {MAX_LOGIT_BIAS} are allowed")
         for token, bias in self.logit_bias.items():
-            _check_range(f"logit_bias[{token}]", bias, -100, 100)
+            _check_whole("a token id of logit_bias", token, 0, 2**31 - 1)
+            _check(f"logit_bias[{token}]", bias, -100, 100)
         if self.max_tokens is not None and self.min_tokens > self.max_tokens:
             raise ValueError(f"min_tokens is {self.min_tokens}, above max_tokens {self.max_tokens}; lower it")
 
@@ -61,27 +64,38 @@ class SamplingParams:
         return self.temperature == 0
 
 
-_RANGES: tuple[tuple[str, float, float], ...] = (
+_REAL: tuple[tuple[str, float, float], ...] = (
     ("temperature", 0, 100),
-    ("top_k", -1, 2**31 - 1),
     ("min_p", 0, 1),
     ("presence_penalty", -2, 2),
     ("frequency_penalty", -2, 2),
+)
+_POSITIVE: tuple[tuple[str, float], ...] = (("top_p", 1), ("repetition_penalty", 10))
+_WHOLE: tuple[tuple[str, int, int], ...] = (
+    ("top_k", -1, 2**31 - 1),
     ("seed", 0, MAX_SEED),
     ("n", 1, 128),
     ("max_tokens", 1, 2**31 - 1),
     ("min_tokens", 0, 2**31 - 1),
     ("logprobs", 0, MAX_LOGPROBS),
 )
+_MAY_BE_NONE = frozenset({"seed", "max_tokens", "logprobs"})
 
 
-def _check_range(name: str, value: float | None, low: float, high: float) -> None:
-    if value is None:
-        return
+def _check(name: str, value: object, low: float, high: float) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"{name} is {value!r}; it must be a number")
     if not (math.isfinite(value) and low <= value <= high):
         raise ValueError(f"{name} is {value}; it must be between {low} and {high}")
+    return value
+
+
+def _check_whole(name: str, value: object, low: int, high: int) -> None:
+    if value is None and name in _MAY_BE_NONE:
+        return
+    if not isinstance(value, int):
+        raise ValueError(f"{name} is {value!r}; it must be a whole number")
+    _check(name, value, low, high)
 
 
 def _one_or_many(params: SamplingParams, name: str, kind: type) -> None:
