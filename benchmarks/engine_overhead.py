@@ -1,0 +1,72 @@
+"""engine_overhead: what share of a step the engine spends outside the forward, at one request and at eight."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from benchmarks.harness.loading import load, open_session
+from benchmarks.harness.options import make_parser, read_options
+from benchmarks.harness.prompts import load_prompts
+from benchmarks.harness.report import Report
+from benchmarks.harness.session import Outcome, Session
+from benchmarks.harness.trials import Samples, interleave
+from protos.messages import Tokens
+from protos.sampling_params import SamplingParams
+
+METHODS: Mapping[str, Mapping[str, Any] | None] = {
+    "none": None,
+    "suffix": {"method": "suffix", "num_speculative_tokens": 8},
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Shares of whole runs: prefill, drafting and settling included."""
+    options = read_options(make_parser("engine_overhead", __doc__), argv, rounds=5)
+    report = Report(options)
+    max_tokens = 8 if options.quick else 96
+    for dtype in options.dtypes:
+        target = load(options, dtype, slots=8)
+        prompts = [prompt.encode(target.tokenizer) for prompt in load_prompts("mixed", 8)]
+        params = SamplingParams(temperature=0, max_tokens=max_tokens, ignore_eos=True, seed=0)
+        cells = {
+            f"{method} {size}": _Cell(open_session(target, config), prompts[:size], params)
+            for method, config in METHODS.items()
+            for size in (1, 8)
+        }
+        shares = interleave(cells, rounds=options.rounds)
+        for name, cell in cells.items():
+            method, size = name.split()
+            report.add("share of a step outside the forward", {"dtype": dtype, "method": method, "at a time": int(size)}
+                       | _row(shares[name], cell.last))  # fmt: skip
+    report.finish()
+    return 0
+
+
+class _Cell:
+    """A trial whose value is the share outside the forward; `last` keeps the run for its absolute times."""
+
+    def __init__(self, session: Session, prompts: Sequence[Tokens], params: SamplingParams) -> None:
+        self._session, self._prompts, self._params = session, prompts, params
+        self.last: Outcome
+
+    def __call__(self) -> float:
+        self.last = self._session.run(self._prompts, self._params, concurrency=len(self._prompts))
+        stats = self.last.stats
+        return 1 - stats.forward_seconds / stats.step_seconds
+
+
+def _row(share: Samples, run: Outcome) -> dict[str, object]:
+    stats = run.stats
+    return {
+        "share": share.median,
+        "spread": share.spread,
+        "of which drafting": stats.draft_seconds / stats.step_seconds,
+        "step ms": stats.step_seconds / stats.steps * 1e3,
+        "forward ms": stats.forward_seconds / stats.steps * 1e3,
+        "steps": stats.steps,
+    }
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,1 @@
+"""What every benchmark shares: options, provenance, interleaved trials, prompts, sessions and reports."""

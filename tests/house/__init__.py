@@ -1,0 +1,1 @@
+"""Tests of the house itself: layout, contracts between packages, cluster and service configuration."""
