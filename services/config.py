@@ -1,0 +1,113 @@
+"""EngineArgs and AppArgs: every option of an engine and of the served application, for YAML, command line and Python."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field, field_validator
+
+from services.speculative_config import SpeculativeConfig
+from services.strict_model import StrictModel
+from verifier.engine_config import EngineConfig
+
+if TYPE_CHECKING:
+    from modeling.target import TargetSpec
+
+_DEVICE = re.compile(r"auto|cpu|cuda(:\d+)?")
+
+
+class Limits(StrictModel):
+    """What one HTTP request may ask for. Beyond it: 413 for the body, 400 that names the field for the others."""
+
+    max_body_bytes: int = Field(4 * 2**20, ge=1024)
+    max_n: int = Field(16, ge=1, le=128)
+    max_prompts: int = Field(64, ge=1)
+    max_stop: int = Field(4, ge=1)
+
+
+class EngineArgs(StrictModel):
+    """One engine: the model, its memory and how it speculates. Names are vLLM's where it has the option.
+
+    model: `smollm2-135m` (built in), a local directory, or a name on the hub. kv_cache_gib: upper bound of the KV
+    cache; what does not fit waits, at most `max_waiting` requests, then 429.
+    """
+
+    model: str = Field("smollm2-135m", min_length=1)
+    revision: str | None = None
+    dtype: Literal["auto", "fp32", "bf16", "float32", "bfloat16"] = "auto"
+    device: str = "auto"
+    threads: int | None = Field(None, ge=1)
+    max_model_len: int | None = Field(None, ge=2)
+    max_num_seqs: int = Field(16, ge=1)
+    max_num_batched_tokens: int = Field(128, ge=1)
+    max_waiting: int = Field(256, ge=0)
+    kv_cache_gib: float = Field(4.0, gt=0)
+    acceptance: Literal["match", "ratio"] = "match"
+    speculative_config: SpeculativeConfig | None = None
+
+    @field_validator("device")
+    @classmethod
+    def _known_device(cls, device: str) -> str:
+        if not _DEVICE.fullmatch(device):
+            raise ValueError(f"{device!r} is no device; use 'auto', 'cpu', 'cuda' or 'cuda:<index>'")
+        return device
+
+    def target_spec(self) -> TargetSpec:
+        """What `modeling.target.load_target` needs."""
+        from modeling.target import TargetSpec  # torch: the command line and the gateway read options without it
+
+        return TargetSpec(
+            model=self.model,
+            dtype=self.dtype,
+            device=self.device,
+            threads=self.threads,
+            max_num_seqs=self.max_num_seqs,
+            max_model_len=self.max_model_len,
+            kv_cache_gib=self.kv_cache_gib,
+            revision=self.revision,
+        )
+
+    def engine_config(self) -> EngineConfig:
+        """Limits of the engine; without speculative_config it decodes plainly."""
+        config = EngineConfig(
+            max_num_batched_tokens=self.max_num_batched_tokens,
+            max_waiting=self.max_waiting,
+            acceptance=self.acceptance,
+        )
+        if self.speculative_config is None:
+            return config
+        return replace(
+            config,
+            num_speculative_tokens=self.speculative_config.num_speculative_tokens,
+            draft_timeout_s=self.speculative_config.draft_timeout_s,
+        )
+
+
+class AppArgs(EngineArgs):
+    """The served application: engines, their number, and the HTTP front.
+
+    served_model_name: the name clients use, `model` where absent. replicas: verifiers, each with its own drafter.
+    api_keys: key → tenant; with any key, every route but /health needs one, and caches are shared within a tenant only.
+    host, port: read by `paradraft serve`; under `serve run` the `http_options` of the YAML decide.
+    """
+
+    served_model_name: str | None = Field(None, min_length=1)
+    host: str = "127.0.0.1"
+    port: int = Field(8000, ge=0, le=65535)
+    replicas: int = Field(1, ge=1)
+    api_keys: dict[str, str] = Field(default_factory=dict, repr=False)
+    limits: Limits = Limits()
+
+    @field_validator("api_keys")
+    @classmethod
+    def _no_empty_key(cls, api_keys: dict[str, str]) -> dict[str, str]:
+        if "" in api_keys:
+            raise ValueError("an API key is empty; remove it, or give it at least one character")
+        return api_keys
+
+    @property
+    def public_name(self) -> str:
+        """The model name in requests, responses and metrics."""
+        return self.served_model_name or self.model

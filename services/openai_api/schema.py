@@ -1,0 +1,147 @@
+"""ChatRequest and CompletionRequest: every field the API honours. A field that is not here is an error, never ignored."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from protos.messages import Speculative
+from protos.sampling_params import MAX_LOGPROBS
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, protected_namespaces=())
+
+
+class StreamOptions(_Body):
+    """include_usage: one last chunk with the usage. continuous_usage_stats (vLLM's): usage so far in every chunk."""
+
+    include_usage: bool = False
+    continuous_usage_stats: bool = False
+
+
+class SpeculativeOptions(_Body):
+    """Ours: speculation of this request, off or shorter than the server's. The text is the same either way."""
+
+    enabled: bool = True
+    num_speculative_tokens: int | None = Field(None, ge=1)
+
+    def to_message(self) -> Speculative:
+        """The record the engine reads."""
+        return Speculative(enabled=self.enabled, num_speculative_tokens=self.num_speculative_tokens)
+
+
+def _one_or_many(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
+class GenerationRequest(_Body):
+    """Fields of both endpoints. Below the blank line: vLLM's extensions, then ours (`return_metrics`, `speculative`).
+
+    default_tokens: what max_tokens is where the client does not say; None: all that the context still holds.
+    """
+
+    default_tokens: ClassVar[int | None] = None
+
+    model: str
+    temperature: float = Field(1.0, ge=0, le=2)
+    top_p: float = Field(1.0, gt=0, le=1)
+    n: int = Field(1, ge=1)
+    max_tokens: int | None = Field(None, ge=1)
+    stop: Annotated[list[str], BeforeValidator(_one_or_many)] = Field(default_factory=list)
+    presence_penalty: float = Field(0.0, ge=-2, le=2)
+    frequency_penalty: float = Field(0.0, ge=-2, le=2)
+    logit_bias: dict[str, float] = Field(default_factory=dict)
+    seed: int | None = Field(None, ge=0)
+    stream: bool = False
+    stream_options: StreamOptions | None = None
+    user: str | None = None
+
+    top_k: int = Field(0, ge=-1)
+    min_p: float = Field(0.0, ge=0, le=1)
+    repetition_penalty: float = Field(1.0, gt=0)
+    min_tokens: int = Field(0, ge=0)
+    stop_token_ids: list[int] = Field(default_factory=list)
+    ignore_eos: bool = False
+    include_stop_str_in_output: bool = False
+    return_token_ids: bool = False
+    return_metrics: bool = False
+    speculative: SpeculativeOptions = SpeculativeOptions()
+
+    @model_validator(mode="after")
+    def _stream_options_need_stream(self) -> GenerationRequest:
+        if self.stream_options is not None and not self.stream:
+            raise ValueError("stream_options is only allowed with stream: true")
+        return self
+
+    def num_logprobs(self) -> int | None:
+        """Alternatives to report beside each token; None: no logprobs."""
+        raise NotImplementedError
+
+    def token_limit(self) -> int | None:
+        """The most tokens to generate, None where the client did not say."""
+        return self.max_tokens
+
+
+def _text(content: object) -> object:
+    """Joins content parts; only text can be read by a language model."""
+    if not isinstance(content, list):
+        return content
+    for part in content:
+        if not isinstance(part, dict) or set(part) != {"type", "text"} or not isinstance(part["text"], str):
+            kind = part.get("type") if isinstance(part, dict) else part
+            raise ValueError(f"content part of type {kind!r} is not supported; give a string or {{type: text, text}}")
+        if part["type"] != "text":
+            raise ValueError(f"content part of type {part['type']!r} is not supported; only text is")
+    return "\n".join(part["text"] for part in content)
+
+
+class ChatMessage(_Body):
+    """One turn of a conversation; the model's chat template decides what a role looks like."""
+
+    role: Literal["system", "developer", "user", "assistant"]
+    content: Annotated[str, BeforeValidator(_text)]
+
+
+class ChatRequest(GenerationRequest):
+    """Body of /v1/chat/completions."""
+
+    messages: list[ChatMessage] = Field(min_length=1)
+    max_completion_tokens: int | None = Field(None, ge=1)
+    logprobs: bool = False
+    top_logprobs: int | None = Field(None, ge=0, le=MAX_LOGPROBS)
+
+    @model_validator(mode="after")
+    def _fields_agree(self) -> ChatRequest:
+        if self.top_logprobs is not None and not self.logprobs:
+            raise ValueError("top_logprobs is only allowed with logprobs: true")
+        if None not in (self.max_tokens, self.max_completion_tokens) and self.max_tokens != self.max_completion_tokens:
+            raise ValueError(
+                f"max_tokens is {self.max_tokens} and max_completion_tokens {self.max_completion_tokens}; give one of them"
+            )
+        return self
+
+    def num_logprobs(self) -> int | None:
+        """See GenerationRequest."""
+        return (self.top_logprobs or 0) if self.logprobs else None
+
+    def token_limit(self) -> int | None:
+        """See GenerationRequest."""
+        return self.max_completion_tokens or self.max_tokens
+
+
+Ids = list[int]
+
+
+class CompletionRequest(GenerationRequest):
+    """Body of /v1/completions. prompt: a text, texts, token ids, or lists of token ids."""
+
+    default_tokens: ClassVar[int | None] = 16
+
+    prompt: str | list[str] | Ids | list[Ids]
+    logprobs: int | None = Field(None, ge=0, le=MAX_LOGPROBS)
+
+    def num_logprobs(self) -> int | None:
+        """See GenerationRequest."""
+        return self.logprobs

@@ -1,0 +1,63 @@
+"""SpeculativeConfig: who drafts and over which transport; the remaining keys are the method's own."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from pydantic import ConfigDict, Field, model_validator
+
+from services.strict_model import StrictModel, suggestion
+
+if TYPE_CHECKING:
+    from drafters.registry import DrafterConfig
+
+
+class SpeculativeConfig(StrictModel):
+    """vLLM's `speculative_config`. The keys of a method are those of its configuration in `drafters.registry`.
+
+    method: left out with a `model` given, it is draft_model. transport: `grpc`, the drafter in an actor of its own, or
+    `local`, in the engine's process. draft_timeout_s: how long a step waits for drafts before it decodes plainly.
+    """
+
+    # The method decides which further keys there are; `_check_method_keys` refuses the others.
+    model_config = ConfigDict(extra="allow", ignored_types=(cached_property,))
+
+    method: str
+    transport: Literal["local", "grpc"] = "grpc"
+    draft_timeout_s: float = Field(0.25, gt=0, le=60)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _method_of_model(cls, data: Any) -> Any:
+        if isinstance(data, dict) and "model" in data and data.get("method") is None:
+            return data | {"method": "draft_model"}
+        return data
+
+    @model_validator(mode="after")
+    def _check_method_keys(self) -> Self:
+        _ = self.drafter
+        return self
+
+    @cached_property
+    def drafter(self) -> DrafterConfig:
+        """The method's configuration; ValueError where a key or value is none of the method's."""
+        from drafters.registry import METHODS, parse_config  # torch: only those who speculate wait for it
+
+        given = self.model_extra or {}
+        if self.method in METHODS:
+            known = {field.name for field in fields(METHODS[self.method].config)} | set(type(self).model_fields)
+            for key in set(given) - known:
+                raise ValueError(f"unknown key {key!r}{suggestion(key, sorted(known))}")
+        return parse_config({"method": self.method, **given})
+
+    @property
+    def num_speculative_tokens(self) -> int:
+        """The longest draft."""
+        return self.drafter.num_speculative_tokens
+
+    @property
+    def has_model(self) -> bool:
+        """True where the drafter runs a model, and so needs threads or a share of a GPU."""
+        return hasattr(self.drafter, "model")
