@@ -1,0 +1,200 @@
+"""DraftModel: a small causal LM with the target's tokenizer guesses token by token, for all requests at once.
+
+The classical drafter (arXiv 2211.17192, 2302.01318). It draws with the target's own noise, so that where both models
+agree about the distribution they draw the same token at any temperature (arXiv 2408.07978).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import torch
+
+from drafters.context import DrafterContext
+from drafters.draft_model_config import DraftModelConfig
+from drafters.slots import SlotState, SlotTable
+from drafters.tokenizers import check_same_tokenizer, load_tokenizer
+from modeling.sampling import TokenSampler
+from modeling.target import TargetSpec, load_target
+from modeling.work import Runner, Work
+from protos.messages import DraftChunk, DraftQuery
+
+MAX_WORK_TOKENS = 512
+
+
+@dataclass(slots=True, kw_only=True)
+class _Growing:
+    """A draft while it grows."""
+
+    query: DraftQuery
+    state: SlotState
+    sampler: TokenSampler
+    limit: int
+    tokens: list[int] = field(default_factory=list)
+    survival: list[float] = field(default_factory=list)
+
+    def work(self) -> Work:
+        """The tokens that the model has yet to process, at most MAX_WORK_TOKENS of them."""
+        state = self.state
+        if self.tokens:
+            start = len(state.text) + len(state.guessed)
+            return Work(slot=state.slot, start=start, tokens=(self.tokens[-1],), num_logits=1)
+        start = min(state.rows, len(state.text) - 1)
+        return Work(
+            slot=state.slot, start=start, tokens=tuple(state.text[start : start + MAX_WORK_TOKENS]), num_logits=1
+        )
+
+    def processed(self, work: Work) -> bool:
+        """Notes the rows that a forward of `work` has written; True where its logits are those of the last token."""
+        if self.tokens:
+            self.state.guessed.append(self.tokens[-1])
+            return True
+        self.state.rows = work.start + len(work.tokens)
+        return self.state.rows == len(self.state.text)
+
+    def chunk(self) -> DraftChunk:
+        """The finished draft, a chain."""
+        return _chunk(self.query, tokens=self.tokens, survival=self.survival)
+
+
+class DraftModel:
+    """A Drafter over a `Runner`, with one KV slot a request.
+
+    More requests than slots: those of one call that find no slot get an empty draft, and a request that lost its slot
+    to another answers `need_from=0`. Ids at and above `vocab_size` are never proposed. A text longer than the runner's
+    `max_len` gets empty drafts.
+    """
+
+    def __init__(
+        self, runner: Runner, config: DraftModelConfig, *, vocab_size: int, stop_ids: Collection[int] = ()
+    ) -> None:
+        self._runner = runner
+        self._config = config
+        self._vocab_size = min(vocab_size, runner.vocab_size)
+        self._stop_ids = frozenset(stop_ids)
+        self._slots = SlotTable(runner.num_slots)
+
+    def draft(self, queries: Sequence[DraftQuery]) -> Iterator[DraftChunk]:
+        asking = {query.request_id for query in queries}
+        for wave in _waves(queries):
+            growing: list[_Growing] = []
+            for query in wave:
+                state = self._state(query, asking)
+                if state is not None and len(state.text) >= query.tail_start:
+                    growing.append(self._started(query, state))
+                else:
+                    yield _chunk(query, need_from=self._need_from(query, state))
+            yield from self._grow(growing)
+
+    def close(self, request_id: str) -> None:
+        self._slots.release(request_id)
+
+    def _state(self, query: DraftQuery, asking: Collection[str]) -> SlotState | None:
+        state = self._slots.get(query.request_id)
+        if state is not None and state.tenant != query.tenant:
+            self._slots.release(query.request_id)
+            state = None
+        if state is None and query.tail_start == 0 and query.base_len <= self._runner.max_len:
+            return self._slots.admit(query.request_id, answer_start=query.base_len, tenant=query.tenant, keep=asking)
+        return state
+
+    def _need_from(self, query: DraftQuery, state: SlotState | None) -> int | None:
+        """What to ask for where the tail builds on more than is held; None where no tail would help."""
+        if query.base_len > self._runner.max_len or query.tail_start == 0:
+            return None
+        return 0 if state is None else len(state.text)
+
+    def _started(self, query: DraftQuery, state: SlotState) -> _Growing:
+        # An id that only the target has is padding there, without a meaning that the draft model could miss.
+        last_id = self._runner.vocab_size - 1
+        state.synchronise(query.tail_start, [min(token, last_id) for token in query.tail])
+        answer_start = min(state.answer_start, query.base_len)
+        sampler = TokenSampler(
+            query.params,
+            prompt_ids=state.text[:answer_start],
+            stop_ids=self._stop_ids,
+            vocab_size=self._vocab_size,
+        )
+        for token in state.text[answer_start:]:
+            sampler.commit(token)
+        room = self._runner.max_len - query.base_len
+        limit = min(query.budget, self._config.num_speculative_tokens, room)
+        return _Growing(query=query, state=state, sampler=sampler, limit=limit)
+
+    def _grow(self, growing: Sequence[_Growing]) -> Iterator[DraftChunk]:
+        """One packed forward a round for all drafts that still grow; each is given out as soon as it is finished."""
+        unfinished = []
+        for drawing in growing:
+            if drawing.limit > 0 and drawing.state.text:
+                unfinished.append(drawing)
+            else:
+                yield drawing.chunk()
+        while unfinished:
+            works = [drawing.work() for drawing in unfinished]
+            logits = self._runner.forward(works).logits[:, : self._vocab_size].float()
+            log_probs = torch.log_softmax(logits, dim=-1)
+            still = []
+            for row, (drawing, work) in enumerate(zip(unfinished, works, strict=True)):
+                if not drawing.processed(work) or self._draw(drawing, logits[row], log_probs[row]):
+                    still.append(drawing)
+                else:
+                    yield drawing.chunk()
+            unfinished = still
+
+    def _draw(self, drawing: _Growing, logits: torch.Tensor, log_probs: torch.Tensor) -> bool:
+        """Draws the next token as the target would; False where the draft is finished."""
+        token = drawing.sampler.draw(logits, drawing.query.base_len + len(drawing.tokens))
+        survival = (drawing.survival[-1] if drawing.survival else 1.0) * float(log_probs[token].exp())
+        if survival < self._config.min_survival:
+            return False
+        drawing.sampler.commit(token)
+        drawing.tokens.append(token)
+        drawing.survival.append(survival)
+        return len(drawing.tokens) < drawing.limit and token not in self._stop_ids
+
+
+def _waves(queries: Sequence[DraftQuery]) -> Iterator[list[DraftQuery]]:
+    """The queries in order, cut so that no request comes twice in one wave."""
+    wave: dict[str, DraftQuery] = {}
+    for query in queries:
+        if query.request_id in wave:
+            yield list(wave.values())
+            wave = {}
+        wave[query.request_id] = query
+    if wave:
+        yield list(wave.values())
+
+
+def _chunk(
+    query: DraftQuery,
+    *,
+    tokens: Sequence[int] = (),
+    survival: Sequence[float] = (),
+    need_from: int | None = None,
+) -> DraftChunk:
+    return DraftChunk(
+        request_id=query.request_id,
+        base_len=query.base_len,
+        tokens=tuple(tokens),
+        parents=tuple(range(-1, len(tokens) - 1)),
+        survival=tuple(survival),
+        source="draft_model",
+        need_from=need_from,
+    )
+
+
+def build_draft_model(config: DraftModelConfig, context: DrafterContext) -> DraftModel:
+    """Loads the draft model; ValueError where its tokenizer is not the target's."""
+    spec = TargetSpec(
+        model=config.model,
+        revision=config.revision,
+        dtype=config.draft_dtype or context.dtype,
+        device=config.draft_device or context.device,
+        threads=config.draft_threads or context.threads,
+        max_num_seqs=context.max_num_seqs,
+        kv_cache_gib=config.draft_kv_cache_gib,
+    )
+    draft = load_target(spec)
+    check_same_tokenizer(load_tokenizer(context.target, context.revision), draft.tokenizer)
+    return DraftModel(draft.runner, config, vocab_size=context.vocab_size, stop_ids=draft.eos_ids)

@@ -1,0 +1,63 @@
+"""The drafters by method name, and their configuration in the keys of vLLM's `speculative_config`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from drafters.context import DrafterContext
+from drafters.draft_model_config import DraftModelConfig
+from drafters.suffix import build_suffix
+from drafters.suffix_config import SuffixConfig
+from protos.interfaces import Drafter
+
+DrafterConfig = SuffixConfig | DraftModelConfig
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Method:
+    """One way to guess: the dataclass that holds its keys, and what makes a drafter of them."""
+
+    config: type[Any]
+    build: Callable[[Any, DrafterContext], Drafter]
+
+
+def _build_draft_model(config: DraftModelConfig, context: DrafterContext) -> Drafter:
+    from drafters.draft_model import build_draft_model  # torch and transformers: a model-free drafter starts without
+
+    return build_draft_model(config, context)
+
+
+METHODS: dict[str, Method] = {
+    "suffix": Method(config=SuffixConfig, build=build_suffix),
+    "draft_model": Method(config=DraftModelConfig, build=_build_draft_model),
+}
+
+
+def parse_config(speculative_config: Mapping[str, object]) -> DrafterConfig:
+    """The configuration in a `speculative_config`; ValueError names an unknown method or key and lists the known."""
+    method = speculative_config.get("method")
+    if method not in METHODS:
+        raise ValueError(f"speculative_config: method {method!r} is unknown; known: {', '.join(sorted(METHODS))}")
+    kind = METHODS[str(method)].config
+    known = {field.name for field in fields(kind)}
+    given = {key: value for key, value in speculative_config.items() if key != "method"}
+    for key in given:
+        if key not in known:
+            raise ValueError(
+                f"speculative_config: key {key!r} is unknown to method {method!r}; known: {', '.join(sorted(known))}"
+            )
+    try:
+        config: DrafterConfig = kind(**given)
+    except TypeError as error:
+        raise ValueError(f"speculative_config of method {method!r}: {error}") from error
+    return config
+
+
+def build_drafter(config: DrafterConfig, context: DrafterContext) -> Drafter:
+    """The drafter that a configuration describes; ValueError where it does not fit the target in `context`."""
+    for method in METHODS.values():
+        if isinstance(config, method.config):
+            return method.build(config, context)
+    raise ValueError(f"no method has a configuration of type {type(config).__name__}; use parse_config")

@@ -1,0 +1,159 @@
+"""SuffixDrafter: guesses that a text goes on as it did before, in itself or in past answers. No model.
+
+After SuffixDecoding (arXiv 2411.04975): longest suffix match first, drafts that grow with the match, cut where survival
+falls. Here survival comes from a table by kind of evidence that each request corrects with what the target accepted.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from drafters.context import DrafterContext
+from drafters.past_answers import PastAnswers
+from drafters.suffix_config import SuffixConfig
+from drafters.suffix_index import SuffixIndex
+from drafters.suffix_walk import Chain, Walker
+from drafters.survival import Source, SurvivalTable
+from protos.draft import ANCHOR, Draft
+from protos.messages import DraftChunk, DraftQuery
+
+PROMPT_CONTEXT = 32
+PAST_MIN_MATCH = 2
+
+
+@dataclass(slots=True, kw_only=True)
+class _State:
+    """One request: its text, what acceptance it has shown, and the guesses that await the target's word."""
+
+    tenant: str
+    answer_start: int
+    text: SuffixIndex = field(default_factory=SuffixIndex)
+    table: SurvivalTable = field(default_factory=SurvivalTable)
+    guessed_at: int = 0
+    guesses: Chain = field(default_factory=Chain)
+
+
+class SuffixDrafter:
+    """A Drafter of bounded state: `max_requests` live requests (the least recently asked goes first) and a store."""
+
+    source = "suffix"
+
+    def __init__(self, config: SuffixConfig, *, max_requests: int) -> None:
+        self._config = config
+        self._max_requests = max_requests
+        self._requests: OrderedDict[str, _State] = OrderedDict()
+        self.past = PastAnswers(config.suffix_cache_bytes)
+
+    def draft(self, queries: Sequence[DraftQuery]) -> Iterator[DraftChunk]:
+        for query in queries:
+            state = self._synchronised(query)
+            if state is None:
+                yield DraftChunk(request_id=query.request_id, base_len=query.base_len, need_from=0)
+            else:
+                yield self._answer(query, state)
+
+    def close(self, request_id: str) -> None:
+        state = self._requests.pop(request_id, None)
+        if state is not None:
+            start = max(state.answer_start - PROMPT_CONTEXT, 0)
+            self.past.add(state.tenant, state.text.tokens(start, len(state.text)))
+
+    def _synchronised(self, query: DraftQuery) -> _State | None:
+        """The request's state with the tail ingested; None where the drafter holds less than the tail builds on."""
+        state = self._requests.get(query.request_id)
+        if state is None or state.tenant != query.tenant:
+            if query.tail_start > 0:
+                return None
+            state = _State(tenant=query.tenant, answer_start=query.base_len)
+            self._requests[query.request_id] = state
+            while len(self._requests) > self._max_requests:
+                self.close(next(iter(self._requests)))
+        if len(state.text) < query.tail_start:
+            return None
+        self._requests.move_to_end(query.request_id)
+        state.text.truncate(query.tail_start)
+        state.text.extend(query.tail)
+        _learn(state, query.base_len)
+        return state
+
+    def _answer(self, query: DraftQuery, state: _State) -> DraftChunk:
+        limit = min(query.budget, self._config.num_speculative_tokens)
+        chains = self._chains(state, limit) if limit > 0 else []
+        state.guessed_at, state.guesses = query.base_len, chains[0] if chains else Chain()
+        draft = self._joined(query, chains).best_prefix(limit)
+        return DraftChunk(
+            request_id=query.request_id,
+            base_len=query.base_len,
+            tokens=draft.tokens,
+            parents=draft.parents,
+            survival=draft.survival,
+            source=self.source,
+        )
+
+    def _chains(self, state: _State, limit: int) -> list[Chain]:
+        """Chains by expected accepted length, best first; rivals of their first tokens follow where branches are on."""
+        end = state.text.last(self._config.suffix_decoding_max_tree_depth)
+        chains: list[Chain] = []
+        rivals: list[Chain] = []
+        for source, index in ((Source.OWN, state.text), (Source.PAST, self.past.of(state.tenant))):
+            found = index.match(end, min_length=PAST_MIN_MATCH if source is Source.PAST else 1) if index else None
+            if index is None or found is None:
+                continue
+            threshold = self._config.suffix_decoding_min_token_prob
+            walker = Walker(index=index, source=source, table=state.table, threshold=threshold)
+            reach = min(limit, self._config.reach(found.length))
+            chain = walker.walk(found.starts, found.length, reach)
+            chains.append(chain)
+            if self._config.num_branches > 1 and chain.tokens:
+                given = (1 - chain.survival[0]) / (1 + len(chain.rivals))
+                rivals += [walker.walk(starts, found.length, reach, given=given) for _, starts in chain.rivals]
+        chains.sort(key=lambda chain: -sum(chain.survival))
+        rivals.sort(key=lambda chain: -sum(chain.survival))
+        return (chains + rivals)[: self._config.num_branches]
+
+    def _joined(self, query: DraftQuery, chains: Sequence[Chain]) -> Draft:
+        """One tree of all chains, the best chain first; what survival does not pay for is left out."""
+        children: dict[tuple[int, int], int] = {}
+        tokens: list[int] = []
+        parents: list[int] = []
+        survival: list[float] = []
+        for chain in chains:
+            node, bound = ANCHOR, 1.0
+            for token, estimate in zip(chain.tokens, chain.survival, strict=True):
+                if estimate < self._config.suffix_decoding_min_token_prob:
+                    break
+                child = children.get((node, token))
+                if child is None:
+                    child = children[node, token] = len(tokens)
+                    tokens.append(token)
+                    parents.append(node)
+                    survival.append(min(estimate, bound))
+                node, bound = child, survival[child]
+        return Draft(
+            request_id=query.request_id,
+            base_len=query.base_len,
+            tokens=tuple(tokens),
+            parents=tuple(parents),
+            survival=tuple(survival),
+            sources=(self.source,) * len(tokens),
+        )
+
+
+def _learn(state: _State, base_len: int) -> None:
+    """Scores the last guesses by the tokens committed since; a repeated query finds nothing new to learn."""
+    if base_len <= state.guessed_at:
+        return
+    committed: array[int] = state.text.tokens(state.guessed_at, base_len)
+    for row, guess, token in zip(state.guesses.rows, state.guesses.tokens, committed, strict=False):
+        state.table.observe(row, hit=guess == token)
+        if guess != token:
+            break
+    state.guesses = Chain()
+
+
+def build_suffix(config: SuffixConfig, context: DrafterContext) -> SuffixDrafter:
+    """A suffix drafter sized for the engine in `context`."""
+    return SuffixDrafter(config, max_requests=4 * context.max_num_seqs)

@@ -1,0 +1,1 @@
+"""Transports: how an engine reaches a drafter. One seam, `protos.interfaces.AsyncDrafter`."""

@@ -1,0 +1,146 @@
+"""DraftServer: one drafter behind a gRPC address, for any number of engines."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import queue
+import threading
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import grpc
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+
+from protos import draft_pb2, draft_pb2_grpc
+from protos.codec import MAX_BODY_BYTES, VERSION, Chunks, Close, FrameError, Queries, decode, encode
+from protos.interfaces import Drafter
+from protos.messages import DraftChunk, DraftQuery
+from services.transports.guarded import forget, guarded
+
+logger = logging.getLogger(__name__)
+
+SERVICE = "paradraft.Drafting"
+MESSAGE_LIMITS = [
+    ("grpc.max_receive_message_length", MAX_BODY_BYTES + 1024),
+    ("grpc.max_send_message_length", MAX_BODY_BYTES + 1024),
+]
+
+
+class DraftServer:
+    """Serves `drafter` at `address`: `host:port` (port 0 takes a free one) or `unix:/path`.
+
+    All calls of the drafter happen on one thread. A stream that sends a frame nobody can read ends with
+    INVALID_ARGUMENT and the reason; the others go on. When a stream ends, the requests it asked for are closed.
+    Health is served under the standard gRPC health service, for "" and for `paradraft.Drafting`.
+    """
+
+    def __init__(self, drafter: Drafter, address: str, *, max_streams: int = 64) -> None:
+        self._service = _Drafting(drafter)
+        options = [*MESSAGE_LIMITS, ("grpc.so_reuseport", 0)]
+        self._server = grpc.server(ThreadPoolExecutor(max_streams, thread_name_prefix="draft-stream"), options=options)
+        draft_pb2_grpc.add_DraftingServicer_to_server(self._service, self._server)
+        self._health = health.HealthServicer()
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        try:
+            port = self._server.add_insecure_port(address)
+        except RuntimeError as error:
+            raise ValueError(f"cannot listen on {address!r}: {error}; give a free host:port or unix:/path") from error
+        self.address = address if address.startswith("unix:") else f"{address.rpartition(':')[0]}:{port}"
+
+    @property
+    def counters(self) -> dict[str, float]:
+        """Monotone since the start: errors of the drafter, bad frames, streams."""
+        return dict(self._service.counters)
+
+    def start(self) -> None:
+        """Answers from now on; returns at once."""
+        self._server.start()
+        for service in ("", SERVICE):
+            self._health.set(service, health_pb2.HealthCheckResponse.SERVING)
+
+    def stop(self, grace_s: float = 0.2) -> None:
+        """Ends all streams; idempotent. A drafter that hangs is not waited for."""
+        self._health.enter_graceful_shutdown()
+        self._server.stop(grace_s).wait()
+        self._service.worker.shutdown(wait=False)
+
+
+class _Drafting(draft_pb2_grpc.DraftingServicer):
+    """One `Stream` call a connected engine, each on a thread of its own; the drafter on `worker`."""
+
+    def __init__(self, drafter: Drafter) -> None:
+        self._drafter = drafter
+        self._owners: dict[str, object] = {}
+        self._owners_lock = threading.Lock()
+        self.worker = ThreadPoolExecutor(1, thread_name_prefix="drafter")
+        self.counters: Counter[str] = Counter(errors=0, bad_frames=0, streams=0)
+
+    def Stream(  # noqa: N802  the name is the .proto's
+        self, request_iterator: Iterator[draft_pb2.Frame], context: grpc.ServicerContext
+    ) -> Iterator[draft_pb2.Frame]:
+        self.counters["streams"] += 1
+        context.send_initial_metadata(())  # tells the client that somebody is there before it asks
+        stream = object()
+        context.add_callback(lambda: self._abandon(stream))
+        try:
+            for frame in request_iterator:
+                match decode(frame.body, version=frame.version):
+                    case Queries(queries=queries):
+                        yield from self._answer(queries, stream)
+                    case Close(request_ids=request_ids):
+                        self._close(request_ids)
+                    case Chunks():
+                        raise FrameError("frame kind 'chunks' goes from a drafter to an engine, not to a drafter")
+        except FrameError as error:
+            self.counters["bad_frames"] += 1
+            context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+        except grpc.RpcError:
+            logger.info("an engine went away")
+
+    def _abandon(self, stream: object) -> None:
+        """Closes what a stream that has ended asked for, unless another stream has asked for it since."""
+        with self._owners_lock:
+            owned = [request_id for request_id, owner in self._owners.items() if owner is stream]
+        self._close(owned)
+
+    def _answer(self, queries: Sequence[DraftQuery], stream: object) -> Iterator[draft_pb2.Frame]:
+        """One frame for all chunks that are ready, as often as some are."""
+        with self._owners_lock:
+            self._owners.update((query.request_id, stream) for query in queries)
+        made: queue.SimpleQueue[DraftChunk | None] = queue.SimpleQueue()
+        self.worker.submit(self._draft, queries, made)
+        for chunks in _ready(made):
+            yield draft_pb2.Frame(version=VERSION, body=encode(Chunks(chunks=chunks)))
+
+    def _draft(self, queries: Sequence[DraftQuery], made: queue.SimpleQueue[DraftChunk | None]) -> None:
+        try:
+            for chunk in guarded(self._drafter, queries, self._failed):
+                made.put(chunk)
+        finally:
+            made.put(None)
+
+    def _close(self, request_ids: Sequence[str]) -> None:
+        with self._owners_lock:
+            for request_id in request_ids:
+                self._owners.pop(request_id, None)
+        with contextlib.suppress(RuntimeError):  # the worker is shut down, and the drafter's state with it
+            for request_id in request_ids:
+                self.worker.submit(forget, self._drafter, request_id)
+
+    def _failed(self, _error: Exception) -> None:
+        self.counters["errors"] += 1
+
+
+def _ready(made: queue.SimpleQueue[DraftChunk | None]) -> Iterator[tuple[DraftChunk, ...]]:
+    """What has been made so far, as often as something has, until the None that ends it."""
+    while True:
+        taken = [made.get()]
+        while not made.empty():
+            taken.append(made.get())
+        chunks = tuple(chunk for chunk in taken if chunk is not None)
+        if chunks:
+            yield chunks
+        if taken[-1] is None:
+            return

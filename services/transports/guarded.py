@@ -1,0 +1,40 @@
+"""guarded: a drafter's answers where its exceptions end, each query closed by a last chunk whatever happens."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+
+from protos.interfaces import Drafter
+from protos.messages import DraftChunk, DraftQuery
+
+logger = logging.getLogger(__name__)
+
+
+def guarded(
+    drafter: Drafter, queries: Sequence[DraftQuery], on_error: Callable[[Exception], None]
+) -> Iterator[DraftChunk]:
+    """`drafter.draft(queries)`; after an exception the unanswered queries get an empty last chunk.
+
+    Their state in the drafter may be half made, so it is dropped, and `need_from=0` asks for the whole text again.
+    """
+    open_queries = {query.request_id: query for query in queries}
+    try:
+        for chunk in drafter.draft(queries):
+            if chunk.last:
+                open_queries.pop(chunk.request_id, None)
+            yield chunk
+    except Exception as error:
+        logger.warning("drafter failed, decoding plainly: %s", error, exc_info=True)
+        on_error(error)
+        for query in open_queries.values():
+            forget(drafter, query.request_id)
+            yield DraftChunk(request_id=query.request_id, base_len=query.base_len, need_from=0)
+
+
+def forget(drafter: Drafter, request_id: str) -> None:
+    """Closes a request in a drafter that may be broken."""
+    try:
+        drafter.close(request_id)
+    except Exception:
+        logger.warning("drafter failed to close %s", request_id, exc_info=True)
