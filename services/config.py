@@ -1,4 +1,4 @@
-"""EngineArgs and AppArgs: every option of an engine and of the served application, for YAML, command line and Python."""
+"""EngineArgs and AppArgs: the options of an engine and of the served application, the same for YAML, CLI and Python."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class EngineArgs(StrictModel):
 
     model: str = Field("smollm2-135m", min_length=1)
     revision: str | None = None
-    dtype: Literal["auto", "fp32", "bf16", "float32", "bfloat16"] = "auto"
+    dtype: Literal["auto", "fp32", "bf16", "fp16", "float32", "bfloat16", "float16"] = "auto"
     device: str = "auto"
     threads: int | None = Field(None, ge=1)
     max_model_len: int | None = Field(None, ge=2)

@@ -26,7 +26,7 @@ class StrictModel(BaseModel):
 
     @classmethod
     def _sentence(cls, details: ErrorDetails) -> str:
-        path = ".".join(str(part) for part in details["loc"])
+        path = ".".join(str(part) for part in cls._public(details["loc"]))
         message = details["msg"].removeprefix("Value error, ")
         match details["type"]:
             case "extra_forbidden":
@@ -39,6 +39,12 @@ class StrictModel(BaseModel):
                 return f"{path or cls.__name__} must be a mapping of options"
             case _:
                 return f"{path} is {details['input']!r}; {message[:1].lower()}{message[1:]}"
+
+    @classmethod
+    def _public(cls, loc: tuple[int | str, ...]) -> tuple[int | str, ...]:
+        """The path as far as it may be shown: what is inside a field without repr is a secret."""
+        field = cls.model_fields.get(str(loc[0])) if loc else None
+        return loc[:1] if field is not None and not field.repr else loc
 
 
 def suggestion(key: str, known: Sequence[str]) -> str:

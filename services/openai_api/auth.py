@@ -41,7 +41,8 @@ class ApiKeys:
             return ""
         scheme, _, given = header.partition(" ")
         found = None
+        key_bytes = given.strip().encode("latin-1")  # how HTTP headers were decoded: back to the bytes that were sent
         for key, tenant in self._tenants.items():
-            if hmac.compare_digest(key, given.strip().encode()) and scheme.lower() == "bearer":
+            if hmac.compare_digest(key, key_bytes) and scheme.lower() == "bearer":
                 found = tenant
         return found

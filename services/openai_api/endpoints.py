@@ -10,7 +10,7 @@ from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 
 from protos.messages import Tokens, Verdict
-from services.backend import Backend, ModelCard, Refusal, Verdicts
+from services.backend import Backend, ModelCard, Verdicts
 from services.config import AppArgs
 from services.metrics import CONTENT_TYPE, exposition
 from services.openai_api.call import Call, new_id, requests_for
@@ -55,20 +55,20 @@ class Endpoints:
         prompts = await completion_prompts(body, self._card, self._args.limits)
         return await self._answer(http, body, prompts, self._completion)
 
-    async def models(self) -> Response:
+    async def models(self, _: HttpRequest) -> Response:
         """GET /v1/models."""
         return JSONResponse({"object": "list", "data": [self._model_object()]})
 
-    async def model(self, name: str) -> Response:
+    async def model(self, http: HttpRequest) -> Response:
         """GET /v1/models/{name}; names may contain slashes."""
-        self._check_model(name)
+        self._check_model(http.path_params["name"])
         return JSONResponse(self._model_object())
 
-    async def health(self) -> Response:
+    async def health(self, _: HttpRequest) -> Response:
         """GET /health: decodes one token. 503 where that fails."""
         return await probe(self._backend, self._args.public_name)
 
-    async def metrics(self) -> Response:
+    async def metrics(self, _: HttpRequest) -> Response:
         """GET /metrics: every engine's, in Prometheus' text format."""
         return Response(exposition(await self._backend.metrics()), media_type=CONTENT_TYPE)
 

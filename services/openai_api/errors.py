@@ -21,7 +21,13 @@ class ApiError(Exception):
     """A failure to report to the client. `param` names the field at fault, as OpenAI does."""
 
     def __init__(
-        self, status: int, message: str, *, param: str | None = None, code: str | None = None, retry_after_s: int | None = None
+        self,
+        status: int,
+        message: str,
+        *,
+        param: str | None = None,
+        code: str | None = None,
+        retry_after_s: int | None = None,
     ) -> None:
         super().__init__(message)
         self.status = status

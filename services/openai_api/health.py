@@ -9,7 +9,7 @@ from fastapi.responses import JSONResponse
 
 from protos.messages import Request
 from protos.sampling_params import SamplingParams
-from services.backend import Backend, Refusal, Speculation, Verdicts
+from services.backend import Backend, Speculation
 from services.openai_api.call import new_id
 from services.openai_api.decided import decided
 from services.openai_api.errors import ApiError

@@ -44,7 +44,7 @@ def _max_tokens(body: GenerationRequest, prompt_ids: Tokens, card: ModelCard) ->
     room = card.max_model_len - len(prompt_ids)
     if room < 1:
         raise invalid(
-            f"the prompt has {len(prompt_ids)} tokens; this model holds {card.max_model_len}, prompt and answer together",
+            f"the prompt has {len(prompt_ids)} tokens; this model holds {card.max_model_len} with the answer's",
             "messages" if "messages" in type(body).model_fields else "prompt",
         )
     wanted = body.token_limit()

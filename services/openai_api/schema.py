@@ -1,4 +1,4 @@
-"""ChatRequest and CompletionRequest: every field the API honours. A field that is not here is an error, never ignored."""
+"""ChatRequest and CompletionRequest: every field the API honours. One that is not here is an error, never ignored."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class ChatRequest(GenerationRequest):
             raise ValueError("top_logprobs is only allowed with logprobs: true")
         if None not in (self.max_tokens, self.max_completion_tokens) and self.max_tokens != self.max_completion_tokens:
             raise ValueError(
-                f"max_tokens is {self.max_tokens} and max_completion_tokens {self.max_completion_tokens}; give one of them"
+                f"max_tokens is {self.max_tokens}, max_completion_tokens {self.max_completion_tokens}; give one of them"
             )
         return self
 

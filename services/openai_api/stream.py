@@ -47,9 +47,7 @@ class _Stream:
         self._call = call
         self._envelope = envelope
         self._options = call.body.stream_options or StreamOptions()
-        self._pending = [
-            Piece(index=i, seed=request.params.seed or 0) for i, request in enumerate(call.requests)
-        ]
+        self._pending = [Piece(index=i, seed=request.params.seed or 0) for i, request in enumerate(call.requests)]
         self._completion_tokens = 0
 
     def events(self, verdict: Verdict) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 from protos.messages import RequestStats
@@ -42,7 +43,7 @@ def speculative_metrics(pieces: Sequence[Piece], num_spec_tokens: int) -> dict[s
     return {
         "mean_acceptance_length": 1 + accepted / drafts if drafts else None,
         "draft_acceptance_rate": accepted / drafted if drafted else None,
-        "acceptance_histogram": [more - fewer for more, fewer in zip(reached, reached[1:], strict=False)],
+        "acceptance_histogram": [more - fewer for more, fewer in pairwise(reached)],
         "num_spec_steps": drafts,
         "num_accepted_draft_tokens": accepted,
         "num_draft_tokens": drafted,

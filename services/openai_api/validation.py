@@ -127,5 +127,5 @@ def _suggestion(name: str, kind: type[GenerationRequest]) -> str:
 
 
 def _short(value: object) -> str:
-    text = repr(value)
+    text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 80 else f"{text[:77]}..."

@@ -1,0 +1,61 @@
+"""build_app: the application for Ray Serve: gateway → verifiers, each with its drafter beside it."""
+
+from __future__ import annotations
+
+import os
+
+import ray
+from ray import serve
+from ray.serve import Application
+
+from services.config import AppArgs
+from services.gateway import gateway
+from services.placement import Machine, Placement, place
+from services.verifier_replica import VerifierReplica
+
+VERIFIER = "Verifier"
+GATEWAY = "Gateway"
+
+# Streams wait in the engine's own queue, which can say 429; Serve must not hold them back before it.
+_GATEWAY_STREAMS = 10_000
+_CONTROL_CALLS = 64
+
+
+def build_app(args: AppArgs) -> Application:
+    """For `serve run config.yaml` with `import_path: services.app:build_app`; `args` are those of AppArgs."""
+    placement = place(args, _machine())
+    verifier = _verifier(args, placement).bind(args, placement)
+    front = serve.deployment(
+        gateway(args, VERIFIER),
+        name=GATEWAY,
+        ray_actor_options={"num_cpus": 0},
+        max_ongoing_requests=_GATEWAY_STREAMS,
+    )
+    return front.bind(verifier)
+
+
+def _verifier(args: AppArgs, placement: Placement) -> serve.Deployment:
+    return serve.deployment(
+        VerifierReplica,
+        name=VERIFIER,
+        num_replicas=args.replicas,
+        ray_actor_options=placement.verifier_options,
+        placement_group_bundles=placement.bundles,
+        placement_group_strategy="STRICT_PACK",
+        max_ongoing_requests=args.max_num_seqs + args.max_waiting + _CONTROL_CALLS,
+        health_check_period_s=2,
+        graceful_shutdown_timeout_s=10,
+    )
+
+
+def _machine() -> Machine:
+    """The cluster where Ray runs, else this machine."""
+    if not ray.is_initialized():
+        cores = len(os.sched_getaffinity(0))
+        return Machine(cores=cores, total_cores=cores, gpus=0)
+    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    return Machine(
+        cores=int(max(node.get("CPU", 0) for node in nodes)),
+        total_cores=int(sum(node.get("CPU", 0) for node in nodes)),
+        gpus=int(sum(node.get("GPU", 0) for node in nodes)),
+    )

@@ -1,0 +1,26 @@
+"""DrafterService: a drafter in an actor of its own, behind a gRPC address."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+from drafters.context import DrafterContext
+from drafters.registry import DrafterConfig, build_drafter
+from services.transports.grpc_server import DraftServer
+
+
+class DrafterService:
+    """The actor: builds the drafter, serves it at `address`, and lives until somebody ends it."""
+
+    def __init__(self, config: DrafterConfig, context: DrafterContext, address: str) -> None:
+        self._server = DraftServer(build_drafter(config, context), address)
+        self._server.start()
+
+    async def ready(self) -> int:
+        """Returns, with the process id, once drafts are served."""
+        return os.getpid()
+
+    async def lifetime(self) -> None:
+        """Never returns: whoever waits for it learns at once of the actor's death."""
+        await asyncio.Event().wait()

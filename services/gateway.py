@@ -1,0 +1,94 @@
+"""ServeBackend: the verifiers behind a Ray Serve handle as a Backend; gateway: the ingress that serves the API."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator, Sequence
+from typing import Any
+
+from fastapi import FastAPI
+from prometheus_client.metrics_core import Metric
+from ray import serve
+from ray.exceptions import RayError, TaskCancelledError
+from ray.serve.exceptions import RayServeException, RequestCancelledError
+from ray.serve.handle import DeploymentHandle
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from protos.messages import Request
+from services.backend import ModelCard, Outcome, Refusal, Speculation
+from services.config import AppArgs
+from services.openai_api.api import create_api
+
+logger = logging.getLogger(__name__)
+
+SCRAPE_TIMEOUT_S = 5.0
+UNAVAILABLE = Refusal(status=503, message="the verifier went away; send the request again", retry_after_s=1)
+
+
+class ServeBackend:
+    """Calls go to the least busy verifier; metrics come from every one."""
+
+    def __init__(self, verifiers: DeploymentHandle) -> None:
+        self._verifiers = verifiers
+        # By value, over gRPC: a streamed item of some bytes costs a fraction of one through the object store.
+        self._stream = verifiers.options(stream=True, _by_reference=False)
+
+    async def card(self) -> ModelCard:
+        """See Backend; waits until a verifier runs."""
+        card: ModelCard = await self._verifiers.card.remote()
+        return card
+
+    async def generate(self, requests: Sequence[Request]) -> AsyncGenerator[Outcome]:
+        """See Backend."""
+        outcomes = self._stream.generate.remote(requests)
+        try:
+            async for outcome in outcomes:
+                yield outcome
+        except (RayError, RayServeException):
+            logger.exception("lost the verifier of %s", requests[0].request_id)
+            yield UNAVAILABLE
+        finally:
+            outcomes.cancel()
+
+    async def metrics(self) -> list[list[Metric]]:
+        """See Backend. A verifier that is starting or dying is left out: it must not hide the others."""
+        answers = self._verifiers.broadcast("metrics")
+        results = await answers.results_async(timeout_s=SCRAPE_TIMEOUT_S, return_exceptions=True)
+        for result in results:
+            if isinstance(result, BaseException):
+                logger.warning("a verifier gave no metrics: %s", result)
+        return [families for result in results if isinstance(result, list) for families in result]
+
+    async def speculation(self) -> Speculation:
+        """See Backend."""
+        speculation: Speculation = await self._verifiers.speculation.remote()
+        return speculation
+
+
+class DisconnectMessage:
+    """ASGI middleware: tells of a client that left as ASGI says, where Serve raises out of `receive`."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def _receive() -> Message:
+            try:
+                return await receive()
+            except (TaskCancelledError, RequestCancelledError):
+                return {"type": "http.disconnect"}
+
+        await self._app(scope, _receive, send)
+
+
+def gateway(args: AppArgs, verifier_name: str) -> type[Any]:
+    """The ingress class; its replica finds the verifiers by name, and serves once one of them runs."""
+
+    def _asgi_app() -> FastAPI:
+        app_name = serve.get_replica_context().app_name
+        app = create_api(ServeBackend(serve.get_deployment_handle(verifier_name, app_name=app_name)), args)
+        app.add_middleware(DisconnectMessage)
+        return app
+
+    ingress: type[Any] = serve.ingress(_asgi_app)()
+    return ingress

@@ -1,0 +1,115 @@
+"""VerifierService: one engine as a Backend: several sequences a call, refusals as data, latencies measured."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass
+
+from prometheus_client.metrics_core import Metric
+
+from modeling.target import Target
+from protos.messages import Request, Verdict
+from services.backend import ModelCard, Outcome, Refusal, Speculation
+from services.metrics_engine import engine_families
+from services.metrics_latency import Latency
+from verifier.engine import QueueFullError
+from verifier.engine_loop import EngineLoop
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """What an engine is called in metrics and /health. method: how it speculates, None where it does not."""
+
+    model_name: str
+    engine: str = "0"
+    method: str | None = None
+    num_spec_tokens: int = 0
+
+
+class VerifierService:
+    """Knows neither Ray nor HTTP. The engine's thread does the work; here is only asyncio."""
+
+    def __init__(self, target: Target, loop: EngineLoop, identity: Identity) -> None:
+        self._loop = loop
+        self._identity = identity
+        self._latency = Latency(
+            model_name=identity.model_name, engine=identity.engine, max_model_len=target.max_model_len
+        )
+        self._card = ModelCard(
+            tokenizer=target.tokenizer,
+            vocab_size=target.vocab_size,
+            max_model_len=target.max_model_len,
+            fingerprint=target.fingerprint,
+            created=int(time.time()),
+        )
+
+    async def card(self) -> ModelCard:
+        """See Backend."""
+        return self._card
+
+    async def generate(self, requests: Sequence[Request]) -> AsyncGenerator[Outcome]:
+        """See Backend. What several sequences decide in one step comes as one item."""
+        decided: asyncio.Queue[Verdict | Refusal] = asyncio.Queue()
+        tasks = [asyncio.create_task(self._follow(request, decided)) for request in requests]
+        unfinished = len(tasks)
+        try:
+            while unfinished:
+                items = [await decided.get()]
+                while not decided.empty():
+                    items.append(decided.get_nowait())
+                for item in items:
+                    if isinstance(item, Refusal):
+                        yield item
+                        return
+                verdicts = tuple(item for item in items if isinstance(item, Verdict))
+                unfinished -= sum(verdict.finish is not None for verdict in verdicts)
+                yield verdicts
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def metrics(self) -> list[list[Metric]]:
+        """See Backend."""
+        identity = self._identity
+        families = engine_families(
+            self._loop.stats(),
+            model_name=identity.model_name,
+            engine=identity.engine,
+            num_spec_tokens=identity.num_spec_tokens,
+        )
+        return [families + self._latency.families()]
+
+    async def speculation(self) -> Speculation:
+        """See Backend."""
+        status = self._loop.stats().drafter
+        if self._identity.method is None or status is None:
+            return Speculation()
+        return Speculation(method=self._identity.method, up=status.up, reason=status.reason)
+
+    def check_health(self) -> None:
+        """Raises where the engine's thread is dead or stuck, so that its supervisor replaces the process."""
+        self._loop.check_health()
+
+    def shutdown(self) -> None:
+        """Ends the engine; idempotent."""
+        self._loop.shutdown()
+
+    async def _follow(self, request: Request, decided: asyncio.Queue[Verdict | Refusal]) -> None:
+        clock = self._latency.clock(request)
+        try:
+            async for verdict in self._loop.generate(request):
+                clock.tick(verdict)
+                decided.put_nowait(verdict)
+        except QueueFullError as error:
+            decided.put_nowait(Refusal(status=429, message=str(error), retry_after_s=error.retry_after_s))
+        except ValueError as error:
+            decided.put_nowait(Refusal(status=400, message=str(error)))
+        except Exception as error:  # noqa: BLE001  the caller waits on the queue, and must hear of any failure
+            logger.exception("the engine failed on %s", request.request_id)
+            decided.put_nowait(Refusal(status=500, message=f"the engine failed: {type(error).__name__}"))

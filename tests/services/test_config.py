@@ -1,0 +1,70 @@
+"""Options: one schema, and errors that name the key, the value and what was probably meant."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from services.config import AppArgs, EngineArgs
+
+
+def test_defaults_are_complete() -> None:
+    args = AppArgs()
+    assert args.public_name == args.model == "smollm2-135m"
+    assert args.engine_config().num_speculative_tokens == 0
+
+
+def test_an_engine_is_told_what_was_given() -> None:
+    args = EngineArgs(
+        max_num_batched_tokens=64,
+        max_waiting=3,
+        acceptance="ratio",
+        speculative_config={"method": "suffix", "num_speculative_tokens": 5, "draft_timeout_s": 0.5},  # type: ignore[arg-type]
+    )
+    config = args.engine_config()
+    assert (config.max_num_batched_tokens, config.max_waiting, config.acceptance) == (64, 3, "ratio")
+    assert (config.num_speculative_tokens, config.draft_timeout_s) == (5, 0.5)
+
+
+def test_a_model_alone_means_draft_model() -> None:
+    args = EngineArgs.model_validate({"speculative_config": {"model": "some/model", "num_speculative_tokens": 2}})
+    assert args.speculative_config is not None
+    assert args.speculative_config.method == "draft_model"
+    assert args.speculative_config.has_model
+
+
+@pytest.mark.parametrize(
+    ("options", "parts"),
+    [
+        ({"max_num_seq": 4}, ["'max_num_seq'", "'max_num_seqs'"]),
+        ({"gpu_memory_utilization": 0.9}, ["'gpu_memory_utilization'", "known keys"]),
+        ({"max_num_seqs": 0}, ["max_num_seqs", "0", "greater than or equal to 1"]),
+        ({"dtype": "fp64"}, ["dtype", "'fp64'", "bf16"]),
+        ({"device": "tpu"}, ["device", "'tpu'", "cuda"]),
+        ({"port": 70000}, ["port", "70000"]),
+        ({"limits": {"max_N": 3}}, ["limits", "max_N", "max_n"]),
+        ({"limits": 3}, ["limits", "mapping"]),
+        ({"speculative_config": {"method": "sufix"}}, ["sufix", "suffix"]),
+        ({"speculative_config": {"num_speculative_tokens": 3}}, ["method", "required"]),
+        ({"speculative_config": {"method": "suffix", "num_speculative_token": 3}}, ["num_speculative_tokens"]),
+        ({"speculative_config": {"method": "suffix", "num_speculative_tokens": 0}}, ["num_speculative_tokens", "0"]),
+        ({"speculative_config": {"method": "suffix", "transport": "tcp"}}, ["transport", "'tcp'", "grpc"]),
+        ({"speculative_config": "suffix"}, ["speculative_config", "mapping"]),
+    ],
+)
+def test_a_wrong_option_is_explained(options: dict[str, Any], parts: list[str]) -> None:
+    with pytest.raises(ValidationError) as caught:
+        AppArgs.model_validate(options)
+    for part in parts:
+        assert part in str(caught.value)
+
+
+def test_keys_are_secret() -> None:
+    options: dict[str, Any] = {"api_keys": {"very-secret": "t"}}
+    assert "very-secret" not in repr(AppArgs.model_validate(options))
+    for wrong in ({"max_num_seq": 1}, {"port": -1}, {"api_keys": {"very-secret": 3}}, {"api_keys": {"": "t"}}):
+        with pytest.raises(ValidationError) as caught:
+            AppArgs.model_validate(options | wrong)
+        assert "very-secret" not in str(caught.value)
