@@ -1,0 +1,48 @@
+"""What cannot be served, refused at start with the reason."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+
+def check_device(name: str) -> torch.device:
+    """`auto` is CUDA where there is one. ValueError for an unknown or absent device."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise ValueError(f"device is {name!r}; it must be auto, cpu, cuda or cuda:N") from error
+    if device.type not in ("cpu", "cuda"):
+        raise ValueError(f"device is {name!r}; it must be auto, cpu, cuda or cuda:N")
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise ValueError(f"device is {name!r}, but torch sees no CUDA device here; use device cpu")
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise ValueError(f"device is {name!r}, but there are only {torch.cuda.device_count()} CUDA devices")
+    return device
+
+
+def check_truncatable(config: Any) -> None:
+    """Rejected draft tokens are taken back by writing a length. A cache that forgets or blends rows cannot do that."""
+    reason = _untruncatable(config)
+    if reason:
+        raise ValueError(
+            f"model type {config.model_type!r} cannot be served: its cache cannot be truncated ({reason}), "
+            "so rejected draft tokens could not be taken back"
+        )
+
+
+def _untruncatable(config: Any) -> str | None:
+    layer_types = set(getattr(config, "layer_types", None) or ()) - {"full_attention"}
+    window = getattr(config, "sliding_window", None)
+    if window is not None and getattr(config, "use_sliding_window", True):
+        return f"sliding window of {window} tokens"
+    if layer_types:
+        return f"layers of type {', '.join(sorted(layer_types))}"
+    if getattr(config, "num_attention_heads", None) is None:
+        return "recurrent state instead of attention"
+    if getattr(config, "is_encoder_decoder", False):
+        return "encoder-decoder model"
+    return None

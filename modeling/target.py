@@ -1,0 +1,174 @@
+"""Target: a loaded model, ready to run: weights, tokenizer, KV slots, and what others must know of it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from modeling.builtin import BUILTIN, builtin_dir
+from modeling.decoder import LEAN_ARCHITECTURES, Decoder
+from modeling.fingerprint import fingerprint
+from modeling.modules import ATTENTION, Modules
+from modeling.refusals import check_device, check_truncatable
+from modeling.runner import Computation, TargetRunner
+
+logger = logging.getLogger(__name__)
+
+DTYPES = {
+    "fp32": torch.float32,
+    "float32": torch.float32,
+    "bf16": torch.bfloat16,
+    "bfloat16": torch.bfloat16,
+    "fp16": torch.float16,
+    "float16": torch.float16,
+}
+DEFAULT_MAX_LEN = 8192
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetSpec:
+    """What to load and within which bounds.
+
+    model: `smollm2-135m`, a local directory or a hub id. dtype: auto (the checkpoint's own, but bf16 for the built-in),
+    fp32, bf16, fp16. device: auto, cpu, cuda, cuda:N. threads: torch threads on CPU, None leaves torch's choice.
+    max_num_seqs: KV slots wanted; fewer are made where kv_cache_gib does not hold them. max_model_len: tokens of one
+    sequence, None takes the model's own up to DEFAULT_MAX_LEN. Errors of load_target are ValueErrors that name the
+    value.
+    """
+
+    model: str = BUILTIN
+    dtype: str = "auto"
+    device: str = "auto"
+    threads: int | None = None
+    max_num_seqs: int = 16
+    max_model_len: int | None = None
+    kv_cache_gib: float = 4.0
+    revision: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A model that is ready. `eos_ids` end a text; `fingerprint` names weights and tokenizer."""
+
+    name: str
+    runner: TargetRunner
+    tokenizer: Any
+    config: Any
+    eos_ids: frozenset[int]
+    max_model_len: int
+    vocab_size: int
+    dtype: torch.dtype
+    fingerprint: str
+
+
+def load_target(spec: TargetSpec, *, progress: Callable[[str], None] = logger.info) -> Target:
+    """Loads weights, packs them and allocates the KV slots. Blocks for seconds to minutes."""
+    if spec.threads is not None:
+        torch.set_num_threads(spec.threads)
+    device = check_device(spec.device)
+    source = _source(spec, progress)
+    config = _load_config(source, spec)
+    check_truncatable(config)
+    max_model_len = _max_model_len(spec, config)
+    progress(f"loading {spec.model}")
+    model = _load_model(source, config, _dtype(spec, config), device)
+    tokenizer = _load_tokenizer(source, spec)
+    print_of_weights = fingerprint(config.to_dict(), model.named_parameters(), tokenizer.backend_tokenizer.to_str())
+    eos_ids = _eos_ids(model, tokenizer)
+    progress(f"packing weights for {device}")
+    runner = TargetRunner(_computation(model, config, max_model_len), config, device=device)
+    runner.allocate(num_slots=spec.max_num_seqs, max_len=max_model_len, kv_bytes=int(spec.kv_cache_gib * 2**30))
+    return Target(
+        name=spec.model,
+        runner=runner,
+        tokenizer=tokenizer,
+        config=config,
+        eos_ids=eos_ids,
+        max_model_len=max_model_len,
+        vocab_size=config.vocab_size,
+        dtype=model.dtype,
+        fingerprint=print_of_weights,
+    )
+
+
+def _source(spec: TargetSpec, progress: Callable[[str], None]) -> str:
+    if spec.model == BUILTIN:
+        return str(builtin_dir(progress))
+    path = Path(spec.model).expanduser()
+    if path.exists() and not (path / "config.json").exists():
+        raise ValueError(f"model directory {spec.model!r} has no config.json; give a transformers checkpoint directory")
+    return str(path) if path.exists() else spec.model
+
+
+def _load_config(source: str, spec: TargetSpec) -> Any:
+    from transformers import AutoConfig
+
+    try:
+        return AutoConfig.from_pretrained(source, revision=spec.revision)
+    except (OSError, ValueError) as error:
+        raise ValueError(
+            f"model {spec.model!r} could not be found or read: {_first_line(error)}; "
+            f"give {BUILTIN!r}, a local directory or a hub id"
+        ) from error
+
+
+def _load_model(source: str, config: Any, dtype: torch.dtype, device: torch.device) -> Any:
+    from transformers import AutoModelForCausalLM
+
+    attention = "sdpa" if _is_lean(config) else ATTENTION
+    try:
+        model = AutoModelForCausalLM.from_pretrained(source, config=config, dtype=dtype, attn_implementation=attention)
+    except (OSError, ValueError, KeyError) as error:
+        raise ValueError(f"weights of {source!r} could not be loaded: {_first_line(error)}") from error
+    return model.to(device).eval()
+
+
+def _load_tokenizer(source: str, spec: TargetSpec) -> Any:
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(source, revision=spec.revision)
+    if not tokenizer.is_fast:
+        raise ValueError(f"tokenizer of {spec.model!r} is a slow one; a tokenizer.json is needed")
+    return tokenizer
+
+
+@torch.inference_mode()
+def _computation(model: Any, config: Any, max_len: int) -> Computation:
+    return Decoder(model, max_len=max_len) if _is_lean(config) else Modules(model)
+
+
+def _is_lean(config: Any) -> bool:
+    return (config.architectures or [""])[0] in LEAN_ARCHITECTURES
+
+
+def _dtype(spec: TargetSpec, config: Any) -> torch.dtype:
+    if spec.dtype == "auto":
+        own = getattr(config, "dtype", None) or torch.float32
+        return torch.bfloat16 if spec.model == BUILTIN else own
+    if spec.dtype not in DTYPES:
+        raise ValueError(f"dtype is {spec.dtype!r}; it must be auto or one of {', '.join(DTYPES)}")
+    return DTYPES[spec.dtype]
+
+
+def _max_model_len(spec: TargetSpec, config: Any) -> int:
+    own = getattr(config, "max_position_embeddings", None) or DEFAULT_MAX_LEN
+    if spec.max_model_len is None:
+        return int(min(own, DEFAULT_MAX_LEN))
+    if not 2 <= spec.max_model_len <= own:
+        raise ValueError(f"max_model_len is {spec.max_model_len}; {spec.model!r} allows 2 to {own}")
+    return spec.max_model_len
+
+
+def _eos_ids(model: Any, tokenizer: Any) -> frozenset[int]:
+    configured = model.generation_config.eos_token_id
+    ids = configured if isinstance(configured, list) else [configured]
+    return frozenset(i for i in [*ids, tokenizer.eos_token_id] if i is not None)
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().split("\n", 1)[0]

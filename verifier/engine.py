@@ -1,0 +1,209 @@
+"""Engine: one target, its batch, its drafter; a step is query, collect, plan, verify, settle."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Sequence as Seq
+from dataclasses import replace
+
+from modeling.ranking import argmax_lowest
+from modeling.target import Target
+from modeling.work import Forward
+from protos.interfaces import AsyncDrafter
+from protos.messages import Finish, Request, Verdict
+from verifier.acceptance import Acceptance, RatioNoise, accept_match, accept_ratio
+from verifier.admission import QueueFullError, admissible
+from verifier.batcher import Batcher, Task
+from verifier.engine_config import EngineConfig
+from verifier.engine_stats import EngineStats
+from verifier.engine_totals import EngineTotals
+from verifier.sequence import Sequence
+from verifier.slot_pool import SlotPool
+from verifier.target_rows import SequenceRows
+
+logger = logging.getLogger(__name__)
+
+
+class Engine:
+    """`step` is called by one thread; `add`, `abort` and `stats` by any."""
+
+    def __init__(self, target: Target, config: EngineConfig, drafter: AsyncDrafter | None = None) -> None:
+        self._target = target
+        self._config = config
+        self._drafter = drafter
+        self._batcher = Batcher(SlotPool(target.runner.num_slots), config.max_num_batched_tokens)
+        self._lock = threading.Lock()
+        self._sequences: dict[str, Sequence] = {}
+        self._aborted: set[str] = set()
+        self._asked: list[Sequence] = []
+        self._totals = EngineTotals()
+
+    def add(self, request: Request) -> None:
+        """Queues a request. ValueError for one that can never run, QueueFullError where too many wait."""
+        request = admissible(request, self._target)
+        with self._lock:
+            if request.request_id in self._sequences:
+                raise ValueError(f"request_id {request.request_id!r} is running already; give another")
+            if len(self._batcher.waiting) >= self._config.max_waiting:
+                raise QueueFullError(len(self._batcher.waiting))
+            sequence = Sequence(request, self._target)
+            self._sequences[request.request_id] = sequence
+            self._batcher.waiting.append(sequence)
+
+    def abort(self, request_id: str) -> None:
+        """Ends a request before the next step; an unknown id does nothing."""
+        with self._lock:
+            if request_id in self._sequences:
+                self._aborted.add(request_id)
+
+    @property
+    def has_work(self) -> bool:
+        """True while a request is waiting or running."""
+        return bool(self._sequences)
+
+    def step(self) -> list[Verdict]:
+        """Advances every running request by at least one token or prefill chunk; verdicts of those with news."""
+        began = time.perf_counter()
+        verdicts = self._admit()
+        self._query()
+        self._collect()
+        tasks = self._batcher.plan()
+        if tasks:
+            forward = self._verify(tasks)
+            verdicts += self._settle(tasks, forward)
+        self._totals.step_seconds += time.perf_counter() - began
+        self._totals.steps += bool(tasks)
+        return verdicts
+
+    def stats(self) -> EngineStats:
+        """A snapshot."""
+        running = list(self._batcher.running)
+        capacity = self._target.runner.num_slots * self._target.runner.max_len
+        return replace(
+            self._totals.snapshot(),
+            num_requests_running=len(running),
+            num_requests_waiting=len(self._batcher.waiting),
+            kv_cache_usage=sum(len(s.tokens) for s in running) / capacity,
+            drafter=self._drafter.status() if self._drafter else None,
+        )
+
+    def shutdown(self) -> None:
+        """Ends the drafter's transport."""
+        if self._drafter is not None:
+            self._drafter.shutdown()
+
+    def _admit(self) -> list[Verdict]:
+        with self._lock:
+            gone = [self._sequences[i] for i in self._aborted if i in self._sequences]
+            self._aborted.clear()
+            verdicts = [self._end(sequence, Finish.ABORT) for sequence in gone]
+            admitted = self._batcher.admit()
+        for sequence in admitted:
+            self._totals.prompt_tokens += len(sequence.tokens)
+            self._totals.prefix_cache_hits += sequence.computed
+        return verdicts
+
+    def _query(self) -> None:
+        limit = self._config.num_speculative_tokens
+        self._asked = [s for s in self._batcher.running if s.decoding and s.draft_room(limit) > 0]
+        if self._drafter is not None and self._asked:
+            self._drafter.send([s.query(s.draft_room(limit)) for s in self._asked])
+
+    def _collect(self) -> None:
+        if self._drafter is None or not self._asked:
+            return
+        began = time.perf_counter()
+        unanswered = {s.request_id for s in self._asked}
+        for chunk in self._drafter.collect(time.monotonic() + self._config.draft_timeout_s):
+            sequence = self._sequences.get(chunk.request_id)
+            if sequence is not None:
+                sequence.receive(chunk)
+            if chunk.last:
+                unanswered.discard(chunk.request_id)
+        self._totals.draft_timeouts += len(unanswered)
+        self._totals.draft_seconds += time.perf_counter() - began
+
+    def _verify(self, tasks: Seq[Task]) -> Forward | None:
+        began = time.perf_counter()
+        try:
+            return self._target.runner.forward([task.work for task in tasks])
+        except Exception:
+            logger.exception("forward failed; its %d requests end with an error", len(tasks))
+            return None
+        finally:
+            self._totals.forward_seconds += time.perf_counter() - began
+
+    def _settle(self, tasks: Seq[Task], forward: Forward | None) -> list[Verdict]:
+        if forward is None:
+            return [self._fail(task.sequence, "the target's forward failed") for task in tasks]
+        best = argmax_lowest(forward.logits).tolist()
+        verdicts, row = [], 0
+        for task in tasks:
+            rows = slice(row, row + task.work.num_logits)
+            row = rows.stop
+            verdict = self._settle_one(task, SequenceRows(task.sequence, forward.logits[rows], best[rows]))
+            if verdict is not None:
+                verdicts.append(verdict)
+        return verdicts
+
+    def _settle_one(self, task: Task, rows: SequenceRows) -> Verdict | None:
+        sequence, work = task.sequence, task.work
+        if not work.num_logits:
+            sequence.computed += len(work.tokens)
+            return None
+        base_len = len(sequence.tokens)
+        try:
+            accepted = self._accept(task, rows)
+        except Exception:
+            logger.exception("settling request %s failed", sequence.request_id)
+            return self._fail(sequence, "acceptance failed")
+        sequence.computed = base_len + len(accepted.path)
+        self._target.runner.keep_path(work.slot, base_len, accepted.path)
+        for counts in (sequence.counts, self._totals.counts):
+            counts.add(proposed=len(sequence.draft), verified=task.draft, path=accepted.path)
+        sequence.forget_draft()
+        self._totals.generation_tokens += len(accepted.tokens)
+        sources = tuple(task.draft.sources[node] for node in accepted.path)
+        return self._verdict(sequence, base_len, accepted.tokens, sources)
+
+    def _accept(self, task: Task, rows: SequenceRows) -> Acceptance:
+        if self._config.acceptance == "match":
+            return accept_match(task.draft, rows)
+        params = task.sequence.request.params
+        return accept_ratio(task.draft, rows, RatioNoise(seed=params.seed or 0, start=len(task.sequence.tokens)))
+
+    def _verdict(self, sequence: Sequence, base_len: int, tokens: tuple[int, ...], sources: tuple[str, ...]) -> Verdict:
+        text, logprobs = sequence.take_news()
+        verdict = Verdict(
+            request_id=sequence.request_id,
+            base_len=base_len,
+            accepted=len(sources),
+            tokens=tokens,
+            sources=sources + ("",) * (len(tokens) - len(sources)),
+            text=text,
+            finish=sequence.finish,
+            stop_reason=sequence.stop_reason,
+            logprobs=logprobs,
+            stats=sequence.counts.snapshot(),
+            error=sequence.error,
+        )
+        if sequence.finish is not None:
+            self._retire(sequence)
+        return verdict
+
+    def _fail(self, sequence: Sequence, reason: str) -> Verdict:
+        sequence.error = reason
+        return self._end(sequence, Finish.ERROR)
+
+    def _end(self, sequence: Sequence, finish: Finish) -> Verdict:
+        sequence.finish = finish
+        return self._verdict(sequence, len(sequence.tokens), (), ())
+
+    def _retire(self, sequence: Sequence) -> None:
+        self._batcher.retire(sequence)
+        self._sequences.pop(sequence.request_id, None)
+        self._totals.finished[str(sequence.finish)] += 1
+        if self._drafter is not None:
+            self._drafter.close(sequence.request_id)
