@@ -9,9 +9,8 @@ from benchmarks.harness.loading import load, open_session
 from benchmarks.harness.options import make_parser, read_options
 from benchmarks.harness.prompts import load_prompts
 from benchmarks.harness.report import Report
-from benchmarks.harness.session import Outcome, Session
+from benchmarks.harness.session import Asking, Outcome
 from benchmarks.harness.trials import Samples, interleave
-from protos.messages import Tokens
 from protos.sampling_params import SamplingParams
 
 METHODS: Mapping[str, Mapping[str, Any] | None] = {
@@ -30,7 +29,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         prompts = [prompt.encode(target.tokenizer) for prompt in load_prompts("mixed", 8)]
         params = SamplingParams(temperature=0, max_tokens=max_tokens, ignore_eos=True, seed=0)
         cells = {
-            f"{method} {size}": _Cell(open_session(target, config), prompts[:size], params)
+            f"{method} {size}": Asking(
+                session=open_session(target, config),
+                prompts=prompts[:size],
+                params=params,
+                concurrency=size,
+                value=_share_outside,
+            )
             for method, config in METHODS.items()
             for size in (1, 8)
         }
@@ -43,17 +48,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-class _Cell:
-    """A trial whose value is the share outside the forward; `last` keeps the run for its absolute times."""
-
-    def __init__(self, session: Session, prompts: Sequence[Tokens], params: SamplingParams) -> None:
-        self._session, self._prompts, self._params = session, prompts, params
-        self.last: Outcome
-
-    def __call__(self) -> float:
-        self.last = self._session.run(self._prompts, self._params, concurrency=len(self._prompts))
-        stats = self.last.stats
-        return 1 - stats.forward_seconds / stats.step_seconds
+def _share_outside(run: Outcome) -> float:
+    return 1 - run.stats.forward_seconds / run.stats.step_seconds
 
 
 def _row(share: Samples, run: Outcome) -> dict[str, object]:

@@ -10,7 +10,7 @@ from benchmarks.harness.loading import load, open_session
 from benchmarks.harness.options import Options, make_parser, read_options
 from benchmarks.harness.prompts import load_prompts
 from benchmarks.harness.report import Report
-from benchmarks.harness.session import Session
+from benchmarks.harness.session import Asking
 from benchmarks.harness.trials import Samples, Trial, interleave
 from protos.messages import Tokens
 from protos.sampling_params import SamplingParams
@@ -45,15 +45,11 @@ def _trials(options: Options, dtype: str, report: Report) -> dict[str, Trial]:
     same = sum(a == b for a, b in zip(answers, expected, strict=True))
     report.add("answers equal to transformers", {"dtype": dtype, "equal": same, "of": len(alone)})
     return {
-        "paradraft 1": _ours(ours, alone, params, 1),
+        "paradraft 1": Asking(session=ours, prompts=alone, params=params, concurrency=1),
         "transformers 1": _theirs(theirs, [[prompt] for prompt in alone], max_tokens),
-        f"paradraft {BATCH}": _ours(ours, prompts, params, BATCH),
+        f"paradraft {BATCH}": Asking(session=ours, prompts=prompts, params=params, concurrency=BATCH),
         f"transformers {BATCH}": _theirs(theirs, [prompts], max_tokens),
     }
-
-
-def _ours(session: Session, prompts: Sequence[Tokens], params: SamplingParams, concurrency: int) -> Trial:
-    return lambda: session.run(prompts, params, concurrency=concurrency).tokens_per_second
 
 
 def _theirs(baseline: Baseline, batches: Sequence[Sequence[Tokens]], max_tokens: int) -> Trial:

@@ -11,10 +11,9 @@ from benchmarks.harness.loading import load, open_session
 from benchmarks.harness.options import Options, make_parser, read_options
 from benchmarks.harness.prompts import PROMPT_SETS, load_prompts
 from benchmarks.harness.report import Report
-from benchmarks.harness.session import Outcome, Session
+from benchmarks.harness.session import Asking, Outcome, Session
 from benchmarks.harness.trials import Samples, interleave
 from modeling.target import Target
-from protos.messages import Tokens
 from protos.sampling_params import SamplingParams
 
 SETS = ("repetitive", "mixed", "fresh")
@@ -53,25 +52,16 @@ def _label(config: Mapping[str, Any]) -> str:
     return f"{config['method']} {config.get('num_speculative_tokens', '')}".strip()
 
 
-class _Runs:
-    """A trial that keeps its runs; its value is tokens per second."""
-
-    def __init__(self, session: Session, prompts: Sequence[Tokens], params: SamplingParams, concurrency: int) -> None:
-        self._session, self._prompts, self._params, self._concurrency = session, prompts, params, concurrency
-        self.last: Outcome
-
-    def __call__(self) -> float:
-        self.last = self._session.run(self._prompts, self._params, concurrency=self._concurrency)
-        return self.last.tokens_per_second
-
-
 def _measure(
     options: Options, target: Target, sessions: Mapping[str, Session], name: str, concurrency: int
 ) -> dict[str, tuple[Samples, Outcome]]:
     limit, max_tokens = (2, 8) if options.quick else (options.extra.limit, options.extra.max_tokens)
     prompts = [prompt.encode(target.tokenizer) for prompt in load_prompts(name, limit)]
     params = replace(PARAMS.get(name, GREEDY), max_tokens=max_tokens)
-    trials = {label: _Runs(session, prompts, params, concurrency) for label, session in sessions.items()}
+    trials = {
+        label: Asking(session=session, prompts=prompts, params=params, concurrency=concurrency)
+        for label, session in sessions.items()
+    }
     measured = interleave(trials, rounds=options.rounds, warmup=0)
     return {label: (measured[label], trial.last) for label, trial in trials.items()}
 

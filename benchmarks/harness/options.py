@@ -61,7 +61,7 @@ def read_options(parser: argparse.ArgumentParser, argv: Sequence[str] | None, *,
         model = str(make_tiny_model(Path(tempfile.mkdtemp(prefix="tiny-")))) if parsed.quick else "smollm2-135m"
     return Options(
         name=parser.prog.rpartition(".")[2],
-        command=tuple([*parser.prog.split(), *arguments]),
+        command=(*parser.prog.split(), *arguments),
         quick=parsed.quick,
         model=model,
         dtypes=tuple(parsed.dtypes),

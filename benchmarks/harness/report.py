@@ -7,11 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
 from benchmarks.harness.options import Options
 from benchmarks.harness.provenance import provenance
+
+WIDTH = 160  # of tables that go to a file
 
 
 class Report:
@@ -29,13 +32,17 @@ class Report:
 
     def note(self, sentence: str) -> None:
         """Something a reader of the numbers must know: what was skipped, and why."""
-        self.notes.append(sentence)
+        if sentence not in self.notes:
+            self.notes.append(sentence)
 
     def finish(self) -> Path | None:
         """Prints the tables and writes `<out>/<name>.json`; returns its path."""
         console = Console()
+        if not console.is_terminal:
+            console = Console(width=WIDTH)
         for section, rows in self.sections.items():
-            console.print(_table(f"{self._options.name}: {section}", rows))
+            console.print(f"\n{self._options.name}: {section}", style="bold", highlight=False)
+            console.print(_table(rows))
         for sentence in self.notes:
             console.print(f"note: {sentence}", highlight=False)
         if self._options.out is None:
@@ -62,9 +69,9 @@ class Report:
         }
 
 
-def _table(title: str, rows: Sequence[dict[str, Any]]) -> Table:
+def _table(rows: Sequence[dict[str, Any]]) -> Table:
     columns = list(dict.fromkeys(key for row in rows for key in row))
-    table = Table(title=title, title_justify="left")
+    table = Table(box=SIMPLE_HEAD)
     for column in columns:
         table.add_column(column, justify="left" if isinstance(rows[0].get(column), str) else "right")
     for row in rows:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 import time
 from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
-from protos.messages import Request, Tokens
+from protos.messages import Finish, Request, Tokens, Verdict
 from protos.sampling_params import SamplingParams
 from verifier.engine import Engine
 from verifier.engine_stats import EngineStats
@@ -23,23 +23,19 @@ class Outcome:
     stats: EngineStats
 
     @property
-    def tokens_per_second(self) -> float:
-        return sum(len(answer) for answer in self.answers) / self.seconds
-
-    @property
     def accepted_length(self) -> float:
         """τ: tokens emitted per verified draft, the target's own included; 1 where nothing was drafted."""
         return 1 + self.stats.num_accepted_tokens / self.stats.num_drafts if self.stats.num_drafts else 1.0
 
     @property
-    def tokens_per_step(self) -> float:
-        """Tokens of one request per step that it took part in, drafted or not, at one request at a time."""
-        return self.stats.generation_tokens / self.stats.steps
-
-    @property
     def acceptance_by_position(self) -> list[float]:
         """Share of verified drafts whose (i+1)-th token was accepted."""
         return [round(count / self.stats.num_drafts, 3) for count in self.stats.accepted_per_pos]
+
+
+def tokens_per_second(run: Outcome) -> float:
+    """The usual value of an `Asking`."""
+    return sum(len(answer) for answer in run.answers) / run.seconds
 
 
 class Session:
@@ -52,11 +48,7 @@ class Session:
 
     def run(self, prompts: Sequence[Tokens], params: SamplingParams, *, concurrency: int) -> Outcome:
         """Answers all prompts; prompt i draws with seed `params.seed + i`."""
-        tenant = f"run-{next(self._tenants)}"
-        waiting = deque(
-            Request(request_id=f"{tenant}/{i}", prompt_ids=ids, params=_seeded(params, i), tenant=tenant)
-            for i, ids in enumerate(prompts)
-        )
+        waiting = self._requests(prompts, params)
         answers: dict[str, list[int]] = {request.request_id: [] for request in waiting}
         before, start = self._engine.stats(), time.perf_counter()
         running = 0
@@ -64,7 +56,7 @@ class Session:
             while waiting and running < concurrency:
                 self._engine.add(waiting.popleft())
                 running += 1
-            for verdict in self._engine.step():
+            for verdict in self._step():
                 answers[verdict.request_id].extend(verdict.tokens)
                 running -= verdict.finish is not None
         seconds = time.perf_counter() - start
@@ -73,6 +65,45 @@ class Session:
             seconds=seconds,
             stats=_since(before, self._engine.stats()),
         )
+
+    def stream(self, prompt: Tokens, params: SamplingParams) -> Iterator[Verdict]:
+        """The verdicts on one prompt, each as soon as it is made."""
+        self._engine.add(self._requests([prompt], params)[0])
+        finished = False
+        while not finished:
+            for verdict in self._step():
+                finished = verdict.finish is not None
+                yield verdict
+
+    def _step(self) -> list[Verdict]:
+        verdicts = self._engine.step()
+        for verdict in verdicts:
+            if verdict.finish in {Finish.ERROR, Finish.ABORT}:
+                raise RuntimeError(f"request {verdict.request_id} ended by {verdict.finish}: {verdict.error}")
+        return verdicts
+
+    def _requests(self, prompts: Sequence[Tokens], params: SamplingParams) -> deque[Request]:
+        tenant = f"run-{next(self._tenants)}"
+        return deque(
+            Request(request_id=f"{tenant}/{i}", prompt_ids=ids, params=_seeded(params, i), tenant=tenant)
+            for i, ids in enumerate(prompts)
+        )
+
+
+@dataclass(slots=True, kw_only=True)
+class Asking:
+    """A trial: the session answers all prompts, which is worth `value`. `last` is the run behind the last value."""
+
+    session: Session
+    prompts: Sequence[Tokens]
+    params: SamplingParams
+    concurrency: int
+    value: Callable[[Outcome], float] = tokens_per_second
+    last: Outcome = field(init=False)
+
+    def __call__(self) -> float:
+        self.last = self.session.run(self.prompts, self.params, concurrency=self.concurrency)
+        return self.value(self.last)
 
 
 def _seeded(params: SamplingParams, i: int) -> SamplingParams:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 from collections.abc import Callable, Mapping
@@ -31,7 +32,7 @@ class Samples:
     def percentile(self, percent: float) -> float:
         """Nearest-rank percentile."""
         ranked = sorted(self.values)
-        return ranked[min(len(ranked) - 1, max(0, round(percent / 100 * len(ranked) + 0.5) - 1))]
+        return ranked[max(0, math.ceil(percent / 100 * len(ranked)) - 1)]
 
     def over(self, other: Samples) -> Samples:
         """Ratio to another cell, round by round: both of a round saw the same machine."""
@@ -42,7 +43,7 @@ class Samples:
 
 
 def interleave(cells: Mapping[str, Trial], *, rounds: int, warmup: int = 1) -> dict[str, Samples]:
-    """Runs every cell once a round and keeps what it returned; every second round goes backwards, which cancels drift."""
+    """Runs every cell once a round and keeps what it returned; every second round goes backwards: drift cancels."""
     gathered: dict[str, list[float]] = {name: [] for name in cells}
     for round_ in range(-warmup, rounds):
         order = list(cells) if round_ % 2 == 0 else list(reversed(cells))

@@ -1,0 +1,1 @@
+"""One script for each contestant of benchmarks.peers, run by that engine's own Python."""
