@@ -1,0 +1,1 @@
+"""The command line: paradraft serve, generate, bench, models, doctor."""

@@ -1,0 +1,46 @@
+"""probe: a few built-in prompts with speculation, and what came of their drafts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from protos.sampling_params import SamplingParams
+from services.cli.diagnosis import Evidence
+from services.offline import LLM
+
+PROMPTS = (
+    "Rename the variable x to total in this code and show all of it:\n"
+    "def add(items):\n    x = 0\n    for item in items:\n        x = x + item\n    return x\n",
+    "Repeat this sentence three times: The draft is a guess, the target decides.",
+    "Why is the sky blue? Answer in two sentences.",
+    "Write a short story about a lighthouse.",
+)
+MAX_TOKENS = 64
+
+
+def probe(llm: LLM, *, method: str, temperature: float, raw: bool) -> Evidence:
+    """Answers the prompts all at once, with seeds of its own, so that two runs of the doctor agree."""
+    params = [
+        SamplingParams(temperature=temperature, max_tokens=MAX_TOKENS, seed=seed) for seed, _ in enumerate(PROMPTS)
+    ]
+    if raw:
+        outputs = llm.generate(PROMPTS, params, use_tqdm=False)
+    else:
+        outputs = llm.chat([[{"role": "user", "content": prompt}] for prompt in PROMPTS], params, use_tqdm=False)
+    answers = [output.outputs[0] for output in outputs]
+    status = llm.stats().drafter
+    return Evidence(
+        method=method,
+        temperature=temperature,
+        steps=sum(answer.stats.steps for answer in answers),
+        num_drafts=sum(answer.stats.num_drafts for answer in answers),
+        accepted_per_pos=add_up([answer.stats.accepted_per_pos for answer in answers]),
+        answers_ended=sum(answer.finish_reason == "stop" for answer in answers) / len(answers),
+        failures=0 if status is None else int(sum(status.counters.get(name, 0) for name in ("errors", "timeouts"))),
+    )
+
+
+def add_up(counts: Sequence[Sequence[int]]) -> tuple[int, ...]:
+    """Position by position; rows may differ in length."""
+    width = max(map(len, counts), default=0)
+    return tuple(sum(row[i] for row in counts if i < len(row)) for i in range(width))

@@ -1,0 +1,116 @@
+"""deployed: the application on Ray, from an empty machine to an answering URL and back."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stdout
+
+import httpx
+import ray
+from ray import serve
+
+from services.app import build_app
+from services.cli.interruption import ignore_stop_signals
+from services.config import AppArgs
+
+APP_NAME = "paradraft"
+FIRST_ANSWER_TIMEOUT_S = 120.0
+
+
+@contextmanager
+def deployed(args: AppArgs, *, say: Callable[[str], None], verbose: bool) -> Iterator[str]:
+    """Yields the URL once the model has answered there. Leaving takes down the application and what it was started on.
+
+    On a cluster that was there before, only the application goes. ValueError where the port is taken; RuntimeError with
+    the reason where the application does not come up.
+    """
+    own = not os.environ.get("RAY_ADDRESS")
+    if own:
+        args = args.model_copy(update={"port": _free_port(args.host, args.port)})
+    try:
+        _connect(own=own, verbose=verbose)
+        say(f"loading {args.model}")
+        _deploy(args)
+        say("waiting for the first answer")
+        url = f"http://{_client_host(args.host)}:{args.port}"
+        _await_answer(url)
+        yield url
+    finally:
+        say("stopping")
+        ignore_stop_signals()
+        # Ray reports on standard output that its controller was killed, which is what a shutdown does.
+        with redirect_stdout(None):
+            _take_down(own=own)
+
+
+def _connect(*, own: bool, verbose: bool) -> None:
+    level = logging.INFO if verbose else logging.ERROR
+    ray.init(
+        address="local" if own else None,
+        include_dashboard=False if own else None,
+        log_to_driver=verbose,
+        logging_level=level,
+    )
+    logging.getLogger("ray.serve").setLevel(level)
+
+
+def _take_down(*, own: bool) -> None:
+    if not ray.is_initialized():
+        return
+    if own:
+        serve.shutdown()
+    else:
+        serve.delete(APP_NAME)
+    ray.shutdown()
+
+
+def _deploy(args: AppArgs) -> None:
+    serve.start(http_options={"host": args.host, "port": args.port})
+    try:
+        serve.run(build_app(args), name=APP_NAME)
+    except RuntimeError as error:
+        raise RuntimeError(_reason() or str(error)) from error
+
+
+def _reason() -> str:
+    """What a replica died of: the last line of the trace that Serve keeps."""
+    application = serve.status().applications.get(APP_NAME)
+    deployments = application.deployments.values() if application else ()
+    traces = [each.message.strip() for each in deployments if "Error" in each.message]
+    return traces[0].splitlines()[-1] if traces else ""
+
+
+def _await_answer(url: str) -> None:
+    """/health decodes one token for real; another server on that address would not."""
+    deadline = time.monotonic() + FIRST_ANSWER_TIMEOUT_S
+    answer = "nothing answers"
+    while time.monotonic() < deadline:
+        try:
+            response = httpx.get(f"{url}/health", timeout=10)
+        except httpx.HTTPError as error:
+            answer = str(error)
+        else:
+            if response.is_success:
+                return
+            answer = f"status {response.status_code}: {response.text[:200]}"
+        time.sleep(0.1)
+    raise RuntimeError(f"{url}/health gives no answer after {FIRST_ANSWER_TIMEOUT_S:.0f} s ({answer})")
+
+
+def _free_port(host: str, port: int) -> int:
+    """`port`, or one that is free where it is 0; ValueError where it is taken."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            raise ValueError(f"cannot listen on {host}:{port} ({error.strerror}); choose another --port") from error
+        return int(probe.getsockname()[1])
+
+
+def _client_host(host: str) -> str:
+    return "127.0.0.1" if host in {"0.0.0.0", ""} else host  # noqa: S104

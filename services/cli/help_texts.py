@@ -1,0 +1,41 @@
+"""What each option means to a user, by its key in the schema, in the order of the help."""
+
+METAVARS = {"dtype": "auto|fp32|bf16", "device": "auto|cpu|cuda[:N]"}
+
+ENGINE_HELP = {
+    "speculative_config": 'Who guesses ahead, e.g. \'{"method": "suffix", "num_speculative_tokens": 8}\'. '
+    "It changes the speed, never the text.",
+    "dtype": "Precision of weights and arithmetic. auto: bf16 where the hardware has it, else fp32.",
+    "device": "auto takes a GPU where there is one.",
+    "threads": "CPU threads of the model. Default: what PyTorch finds.",
+    "max_model_len": "Longest prompt and answer together, in tokens. Default: what the model was trained for.",
+    "max_num_seqs": "Requests that run at the same time.",
+    "max_num_batched_tokens": "Tokens of one forward pass. Lower: smoother streams while long prompts come in.",
+    "max_waiting": "Requests that may wait for a place; one more is refused.",
+    "kv_cache_gib": "Upper bound of the KV cache, in GiB.",
+    "acceptance": "match: the text that plain decoding gives for the same seed. ratio: the classical rejection rule.",
+    "revision": "Branch, tag or commit, for a model from the hub.",
+}
+
+APP_HELP = {
+    "served_model_name": "The name clients use. Default: MODEL.",
+    "host": "Address to listen on; 0.0.0.0 for every interface.",
+    "port": "Port to listen on.",
+    "replicas": "Copies of the model, each with its own drafter.",
+    "api_keys": 'API keys to tenants, e.g. \'{"secret": "team-a"}\'. Safer in a --config file.',
+    "limits": "What one HTTP request may ask for, e.g. '{\"max_n\": 4}'.",
+}
+
+SAMPLING_HELP = {
+    "max_tokens": "Stop after that many tokens.",
+    "temperature": "0 takes the likeliest token; higher is more varied.",
+    "seed": "The same seed gives the same text. Default: a new one each time.",
+    "top_p": "Draw from the likeliest tokens that hold this much probability.",
+    "top_k": "Draw from the k likeliest tokens; 0 for all.",
+    "min_p": "Draw from tokens at least this likely, relative to the likeliest.",
+    "repetition_penalty": "Above 1: tokens already there become less likely.",
+    "presence_penalty": "Above 0: tokens already in the answer become less likely.",
+    "frequency_penalty": "As presence-penalty, for each occurrence.",
+    "min_tokens": "No end before that many tokens.",
+    "stop": "End before this text; may be given several times.",
+}

@@ -1,0 +1,75 @@
+"""paradraft models: what can be served without a download, and where it lies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from services.cli.failures import one_line_errors
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalModel:
+    """A model on this machine. `state` says in a word whether it can be served at once."""
+
+    name: str
+    state: str
+    path: Path
+    bytes: int
+    fingerprint: str = ""
+
+
+@one_line_errors
+def models() -> None:
+    """List the models on this machine.
+
+    The built-in one, and those downloaded from the hub.
+    """
+    console = Console(highlight=False)
+    with console.status("looking") as status:
+        for each in (_builtin(status.update), *_from_hub()):
+            console.print(_entry(each), soft_wrap=True)
+    console.print("\nany directory with a transformers checkpoint can be served too: paradraft serve PATH", style="dim")
+
+
+def _entry(model: LocalModel) -> Text:
+    facts = [model.state]
+    if model.bytes:
+        facts.append(f"{model.bytes / 2**20:,.0f} MiB")
+    if model.fingerprint:
+        facts.append(f"fingerprint {model.fingerprint}")
+    return Text.assemble((model.name, "bold"), "  ", ", ".join(facts), (f"\n  {model.path}", "dim"))
+
+
+def _builtin(say: Callable[[str], None]) -> LocalModel:
+    from modeling.builtin import BUILTIN, converted_dir  # torch
+
+    path = converted_dir()
+    if not (path / "config.json").exists():
+        return LocalModel(name=BUILTIN, state="built in, converted at first use", path=path, bytes=0)
+    size = sum(file.stat().st_size for file in path.iterdir())
+    return LocalModel(name=BUILTIN, state="ready", path=path, bytes=size, fingerprint=_fingerprint(BUILTIN, say))
+
+
+def _fingerprint(model: str, say: Callable[[str], None]) -> str:
+    from modeling.target import TargetSpec
+    from services.cli.loading import load
+
+    return load(TargetSpec(model=model, device="cpu", max_num_seqs=1, max_model_len=64), say).fingerprint
+
+
+def _from_hub() -> Iterator[LocalModel]:
+    from huggingface_hub import scan_cache_dir
+    from huggingface_hub.errors import CacheNotFound
+
+    try:
+        cache = scan_cache_dir()
+    except CacheNotFound:
+        return
+    for repo in sorted(cache.repos, key=lambda each: each.repo_id):
+        if repo.repo_type == "model" and any(f.file_name == "config.json" for r in repo.revisions for f in r.files):
+            yield LocalModel(name=repo.repo_id, state="downloaded", path=repo.repo_path, bytes=repo.size_on_disk)

@@ -1,0 +1,61 @@
+"""paradraft serve: the OpenAI-compatible endpoint, on a Ray of its own or on the cluster of RAY_ADDRESS."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from services.cli.failures import one_line_errors
+from services.cli.interruption import stop_signals
+from services.cli.options import ModelArgument, app_flags, with_options
+from services.cli.values import given, merged
+from services.config import AppArgs
+
+
+@one_line_errors
+@with_options(app_flags())
+def serve(
+    *,
+    model: ModelArgument = None,
+    config: Annotated[Path | None, typer.Option(help="YAML file with the keys below; options win over it.")] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show the logs of Ray and of its workers.")] = False,
+    **options: Any,
+) -> None:
+    """Serve a model over HTTP with OpenAI's API.
+
+    Starts Ray on this machine, or uses the cluster that RAY_ADDRESS names. Ctrl-C stops it.
+    """
+    args = AppArgs.model_validate(merged(model, given(options), config))
+    console = Console(stderr=True, highlight=False)
+    try:
+        with stop_signals(), console.status("starting Ray") as status:
+            from services.cli.cluster import deployed  # ray
+
+            with deployed(args, say=status.update, verbose=verbose) as url:
+                status.stop()
+                _greet(console, args, url)
+                _wait()
+                status.start()
+    except (KeyboardInterrupt, SystemExit):  # the latter is what Ray makes of SIGTERM
+        console.print("stopped")
+
+
+def _greet(console: Console, args: AppArgs, url: str) -> None:
+    body = {"model": args.public_name, "messages": [{"role": "user", "content": "Why is the sky blue?"}]}
+    key = "-H 'Authorization: Bearer YOUR_KEY' " if args.api_keys else ""
+    console.print(f"[bold green]ready[/] {args.public_name} at [bold]{url}/v1[/]  (Ctrl-C stops it)")
+    console.print(
+        f"try: curl {url}/v1/chat/completions {key}-H 'Content-Type: application/json' -d '{json.dumps(body)}'",
+        markup=False,
+        soft_wrap=True,
+    )
+
+
+def _wait() -> None:
+    while True:
+        signal.pause()

@@ -1,0 +1,55 @@
+"""What the user gave, from a YAML file and from options, as one mapping for the schema to judge."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Container, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+DEFAULT_DRAFTER: Mapping[str, Any] = {"method": "suffix", "num_speculative_tokens": 8}
+
+
+def merged(model: str | None, options: Mapping[str, object], config: Path | None = None) -> dict[str, Any]:
+    """Options win over the file. ValueError where the file cannot be read."""
+    values = {} if config is None else _from_yaml(config)
+    values |= given(options)
+    if values.get("speculative_config") == {}:
+        values["speculative_config"] = None
+    return values if model is None else values | {"model": model}
+
+
+def given(options: Mapping[str, object], *, among: Container[str] | None = None) -> dict[str, Any]:
+    """The options the user gave a value, all or those `among` the names."""
+    return {
+        name: value for name, value in options.items() if value not in (None, []) and (among is None or name in among)
+    }
+
+
+def parse_mapping(text: str | Mapping[str, Any]) -> Mapping[str, Any]:
+    """A JSON object, or `none` for an empty one; ValueError says what is wrong with it."""
+    if not isinstance(text, str):
+        return text
+    if text.strip() in {"none", "null"}:
+        return {}
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise ValueError('not a JSON object; it looks like {"key": "value"}')
+    return value
+
+
+def _from_yaml(path: Path) -> dict[str, Any]:
+    try:
+        content = yaml.safe_load(path.read_text())
+    except OSError as error:
+        raise ValueError(f"--config {path}: {error.strerror}") from error
+    except yaml.YAMLError as error:
+        raise ValueError(f"--config {path} is not YAML: {error}") from error
+    if not isinstance(content, dict):
+        raise ValueError(f"--config {path} must hold a mapping such as 'model: smollm2-135m'")
+    return content

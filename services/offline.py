@@ -1,0 +1,192 @@
+"""LLM: generation in this process, without Ray: prompts in, answers with their draft statistics out."""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict, deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+from modeling.target import Target, load_target
+from protos.messages import Finish, Request, Verdict
+from protos.sampling_params import SamplingParams
+from protos.seeds import expand
+from services.config import EngineArgs
+from services.in_process import local_drafter
+from services.interrupts import held_interrupts
+from services.outputs import RequestOutput, completion
+from services.progress import GenerationBar
+from services.prompts import EncodedPrompt, Message, Prompt, encode, encode_chats
+from verifier.admission import QueueFullError, admissible
+from verifier.engine import Engine
+from verifier.engine_stats import EngineStats
+
+
+class LLM:
+    """A model with an engine of its own. Not for several threads at once.
+
+    model: a name or path. options: the others of `services.config.EngineArgs` (dtype, device, threads, max_model_len,
+    max_num_seqs, …) with vLLM's names; an unknown one is a ValueError. speculative_config: vLLM's keys, for instance
+    `{"method": "suffix", "num_speculative_tokens": 8}`. Speculation changes the time, never the text.
+    """
+
+    def __init__(
+        self, model: str = "smollm2-135m", *, speculative_config: Mapping[str, Any] | None = None, **options: Any
+    ) -> None:
+        args = EngineArgs.model_validate({"model": model, "speculative_config": speculative_config, **options})
+        self._start(load_target(args.target_spec()), args)
+
+    @classmethod
+    def on(cls, target: Target, args: EngineArgs) -> LLM:
+        """Over a target that is loaded already; what `args` say of loading has no part in it."""
+        llm = cls.__new__(cls)
+        llm._start(target, args)
+        return llm
+
+    def _start(self, target: Target, args: EngineArgs) -> None:
+        self._target = target
+        self._drafter = local_drafter(args, target)
+        self._engine = Engine(target, args.engine_config(), self._drafter)
+        self._numbers = itertools.count()
+        self._closed = False
+
+    def generate(
+        self,
+        prompts: Prompt | Sequence[Prompt],
+        sampling_params: SamplingParams | Sequence[SamplingParams] | None = None,
+        *,
+        use_tqdm: bool = True,
+    ) -> list[RequestOutput]:
+        """Answers each prompt, in order.
+
+        A prompt is a string, token ids, or a mapping with `prompt` or `prompt_token_ids`. One `sampling_params` for all
+        or one for each; none means `SamplingParams()`: temperature 1 and 16 tokens, as in vLLM. ValueError before
+        anything runs where a prompt does not fit the model. RuntimeError where a request failed on the way.
+        """
+        return self._answer(encode(prompts, self.get_tokenizer()), sampling_params, show_progress=use_tqdm)
+
+    def chat(
+        self,
+        messages: Sequence[Message] | Sequence[Sequence[Message]],
+        sampling_params: SamplingParams | Sequence[SamplingParams] | None = None,
+        *,
+        use_tqdm: bool = True,
+        continue_final_message: bool = False,
+    ) -> list[RequestOutput]:
+        """`generate` for one conversation or several: messages of `role` and `content`, in the model's own template."""
+        chats = encode_chats(messages, self.get_tokenizer(), continue_final_message=continue_final_message)
+        return self._answer(chats, sampling_params, show_progress=use_tqdm)
+
+    def stream(self, prompt: Prompt, sampling_params: SamplingParams | None = None) -> Iterator[Verdict]:
+        """The verdicts on one prompt as they come; closing the iterator aborts the request."""
+        (encoded,) = encode([prompt], self.get_tokenizer())
+        job = self._job(encoded, sampling_params or SamplingParams())
+        if len(job.requests) > 1:
+            raise ValueError(f"n is {len(job.requests)}; a stream has one answer, use generate() for several")
+        yield from self._run(job.requests)
+
+    def get_tokenizer(self) -> Any:
+        """The model's transformers tokenizer."""
+        return self._target.tokenizer
+
+    def stats(self) -> EngineStats:
+        """Counters of the engine since it was made."""
+        return self._engine.stats()
+
+    def close(self) -> None:
+        """Ends the drafter; idempotent. Generating afterwards is a RuntimeError. The memory goes with the object."""
+        self._closed = True
+        if self._drafter is not None:
+            self._drafter.shutdown()
+
+    def __enter__(self) -> LLM:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+    def _answer(
+        self,
+        prompts: Sequence[EncodedPrompt],
+        sampling_params: SamplingParams | Sequence[SamplingParams] | None,
+        *,
+        show_progress: bool,
+    ) -> list[RequestOutput]:
+        jobs = [self._job(*pair) for pair in zip(prompts, _one_each(sampling_params, len(prompts)), strict=True)]
+        requests = [admissible(request, self._target) for job in jobs for request in job.requests]
+        verdicts: dict[str, list[Verdict]] = defaultdict(list)
+        with GenerationBar(len(requests), enabled=show_progress) as bar:
+            for verdict in self._run(requests):
+                if verdict.finish is Finish.ERROR:
+                    raise RuntimeError(f"request {verdict.request_id} failed: {verdict.error}")
+                verdicts[verdict.request_id].append(verdict)
+                bar.saw(verdict)
+        return [job.output(verdicts) for job in jobs]
+
+    def _job(self, prompt: EncodedPrompt, params: SamplingParams) -> _Job:
+        name = str(next(self._numbers))
+        requests = tuple(
+            Request(request_id=f"{name}-{index}", prompt_ids=prompt.ids, params=child)
+            for index, child in enumerate(expand(params))
+        )
+        return _Job(name=name, prompt=prompt, requests=requests)
+
+    def _run(self, requests: Sequence[Request]) -> Iterator[Verdict]:
+        """Adds requests as fast as the queue takes them. Leaving early, by whatever way, aborts those still open."""
+        if self._closed:
+            raise RuntimeError("this LLM is closed; make another")
+        waiting, open_ids = deque(requests), set[str]()
+        try:
+            while waiting or open_ids:
+                self._admit(waiting, open_ids)
+                with held_interrupts():
+                    verdicts = self._engine.step()
+                for verdict in verdicts:
+                    if verdict.request_id not in open_ids:
+                        continue  # of an earlier run that was left
+                    if verdict.finish is not None:
+                        open_ids.remove(verdict.request_id)
+                    yield verdict
+        finally:
+            for request_id in open_ids:
+                self._engine.abort(request_id)
+
+    def _admit(self, waiting: deque[Request], open_ids: set[str]) -> None:
+        while waiting:
+            try:
+                self._engine.add(waiting[0])
+            except QueueFullError:
+                if not open_ids:
+                    raise
+                return
+            open_ids.add(waiting.popleft().request_id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Job:
+    """One prompt and its sequences."""
+
+    name: str
+    prompt: EncodedPrompt
+    requests: tuple[Request, ...]
+
+    def output(self, verdicts: Mapping[str, Sequence[Verdict]]) -> RequestOutput:
+        return RequestOutput(
+            request_id=self.name,
+            prompt=self.prompt.text,
+            prompt_token_ids=self.prompt.ids,
+            outputs=tuple(
+                completion(index, request=request, verdicts=verdicts[request.request_id])
+                for index, request in enumerate(self.requests)
+            ),
+        )
+
+
+def _one_each(params: SamplingParams | Sequence[SamplingParams] | None, count: int) -> Sequence[SamplingParams]:
+    if params is None or isinstance(params, SamplingParams):
+        return [params or SamplingParams()] * count
+    if len(params) != count:
+        raise ValueError(f"{len(params)} sampling_params for {count} prompts; give one, or one for each prompt")
+    return params
