@@ -32,7 +32,7 @@ def _fold(q: torch.Tensor, group: AttentionGroup, kv_heads: int) -> torch.Tensor
     b, n, shared = group.mask.shape[0], group.size, heads // kv_heads
     picked = q if group.rows is None else q[group.rows]
     folded = q.new_zeros(b, kv_heads, group.mask.shape[2], d)
-    by_query = folded[:, :, : n * shared].unflatten(2, (n, shared))
+    by_query = folded[:, :, : n * shared].view(b, kv_heads, n, shared, d)
     by_query.copy_(picked.view(b, n, kv_heads, shared, d).transpose(1, 2))
     return folded
 
@@ -41,5 +41,5 @@ def _unfold(out: torch.Tensor, n: int, heads: int) -> torch.Tensor:
     """[b, kv_heads, padded rows, d] → [b * n, heads * d]."""
     b, kv_heads, _, d = out.shape
     shared = heads // kv_heads
-    by_query = out[:, :, : n * shared].unflatten(2, (n, shared))
+    by_query = out[:, :, : n * shared].reshape(b, kv_heads, n, shared, d)
     return by_query.transpose(1, 2).reshape(b * n, heads * d)

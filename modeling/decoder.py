@@ -8,10 +8,10 @@ each.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812
-from torch import nn
 
 from modeling.attention import attend
 from modeling.linear import Linear
@@ -39,7 +39,7 @@ class Layer:
 class Decoder:
     """Computes packed rows. Takes over (and empties) the modules of a loaded transformers model."""
 
-    def __init__(self, model: nn.Module, *, max_len: int) -> None:
+    def __init__(self, model: Any, *, max_len: int) -> None:
         config = model.config
         self.heads: int = config.num_attention_heads
         self.kv_heads: int = config.num_key_value_heads
@@ -85,7 +85,7 @@ class Decoder:
             qkv[:, : self.heads] = self._norm(qkv[:, : self.heads], layer.q_norm)
             qkv[:, self.heads : -self.kv_heads] = self._norm(qkv[:, self.heads : -self.kv_heads], layer.k_norm)
         _rotate(qkv[:, : -self.kv_heads], *rotary)
-        slots.write(index, plan.slots, plan.kv_rows, qkv[:, self.heads :].unflatten(1, (2, self.kv_heads)))
+        slots.write(index, plan.slots, plan.kv_rows, qkv[:, self.heads :].view(-1, 2, self.kv_heads, self.head_dim))
         attended = attend(qkv[:, : self.heads], index, plan, slots, self.head_dim**-0.5)
         return layer.out(attended)
 
@@ -100,7 +100,7 @@ def _rotate(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> None:
     x.mul_(cos).addcmul_(swapped, sin)
 
 
-def _rotary_table(rotary: nn.Module, max_len: int, like: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def _rotary_table(rotary: Any, max_len: int, like: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """cos and signed sin of every position, [max_len, 1, head_dim], by transformers' own (scaled) frequencies."""
     positions = torch.arange(max_len, device=like.device)[None]
     cos, sin = rotary(like, positions)
@@ -109,7 +109,7 @@ def _rotary_table(rotary: nn.Module, max_len: int, like: torch.Tensor) -> tuple[
     return cos[0].unsqueeze(1).contiguous(), signed.unsqueeze(1).contiguous()
 
 
-def _join(*modules: nn.Module) -> Linear:
+def _join(*modules: Any) -> Linear:
     """One product for modules that read the same input."""
     weight = torch.cat([m.weight.detach() for m in modules])
     biases = [m.bias.detach() for m in modules if getattr(m, "bias", None) is not None]
@@ -117,7 +117,7 @@ def _join(*modules: nn.Module) -> Linear:
     return Linear(weight, torch.cat(biases) if biases else None)
 
 
-def _take_layer(layer: nn.Module) -> Layer:
+def _take_layer(layer: Any) -> Layer:
     """Moves a layer's weights into joined ones and drops the originals, so that two copies exist for one layer only."""
     attention, mlp = layer.self_attn, layer.mlp
     taken = Layer(

@@ -19,7 +19,8 @@ def fingerprint(config: dict[str, Any], tensors: Iterable[tuple[str, torch.Tenso
     Samples (BLOCKS blocks of BLOCK numbers a tensor) keep it under a second for any model; training moves every weight,
     so two different checkpoints differ in the samples too.
     """
-    digest = hashlib.sha256(json.dumps(config, sort_keys=True, default=str).encode())
+    shaping = {k: v for k, v in config.items() if not k.startswith("_") and k != "transformers_version"}
+    digest = hashlib.sha256(json.dumps(shaping, sort_keys=True, default=str).encode())
     for name, tensor in tensors:
         digest.update(f"{name}{tuple(tensor.shape)}{tensor.dtype}".encode())
         flat = tensor.detach().reshape(-1)

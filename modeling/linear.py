@@ -38,6 +38,8 @@ class Linear:
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         rows = x.shape[0]
+        if rows == 0:
+            return x.new_empty(0, self.out_features)
         if self.row_block == 0 or 1 < rows <= self.row_block:
             return self._product(x)
         if rows == 1:  # one row alone takes another kernel than two: a twin keeps the bits

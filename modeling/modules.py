@@ -24,7 +24,7 @@ ATTENTION = "paradraft_slots"
 class Modules:
     """Computes packed rows by a model loaded with `attn_implementation=ATTENTION`."""
 
-    def __init__(self, model: nn.Module) -> None:
+    def __init__(self, model: Any) -> None:
         self.model = model.eval()
         if next(model.parameters()).device.type == "cpu":
             _pack_linears(self.model)
@@ -72,7 +72,7 @@ def _keep(tapped: dict[int, torch.Tensor], index: int) -> Any:
 
 
 def _slot_attention(
-    module: nn.Module,
+    module: Any,
     query: torch.Tensor,
     key: torch.Tensor,
     value: torch.Tensor,
@@ -101,7 +101,7 @@ class _PackedModule(nn.Module):
         self.packed = Linear(linear.weight.detach(), None if linear.bias is None else linear.bias.detach())
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.packed(x.reshape(-1, x.shape[-1])).view(*x.shape[:-1], -1)
+        return self.packed(x.reshape(-1, x.shape[-1])).view(*x.shape[:-1], self.packed.out_features)
 
 
 def _pack_linears(module: nn.Module) -> None:

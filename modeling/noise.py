@@ -91,9 +91,9 @@ def may_exceed(bits: NDArray[np.uint32], level: NDArray[np.float32]) -> NDArray[
     return passed
 
 
-def uniform(seed: int, position: int, index: int = 0) -> float:
-    """A uniform strictly inside (0, 1) of the ACCEPT stream: the `index`-th acceptance test at a position."""
-    return (noise_bits(noise_key(seed, position, Stream.ACCEPT), index) + 0.5) / _LEVELS
+def uniform(seed: int, position: int, stream: Stream, index: int = 0) -> float:
+    """A uniform strictly inside (0, 1): the `index`-th draw of a stream at a position."""
+    return (noise_bits(noise_key(seed, position, stream), index) + 0.5) / _LEVELS
 
 
 def _gumbel_of(bits: int) -> float:

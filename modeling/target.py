@@ -125,7 +125,9 @@ def _load_model(source: str, config: Any, dtype: torch.dtype, device: torch.devi
         model = AutoModelForCausalLM.from_pretrained(source, config=config, dtype=dtype, attn_implementation=attention)
     except (OSError, ValueError, KeyError) as error:
         raise ValueError(f"weights of {source!r} could not be loaded: {_first_line(error)}") from error
-    return model.to(device).eval()
+    model.to(device)  # type: ignore[arg-type]
+    model.eval()  # type: ignore[no-untyped-call]
+    return model
 
 
 def _load_tokenizer(source: str, spec: TargetSpec) -> Any:

@@ -1,0 +1,1 @@
+"""Same seed, same text: with any drafter, in any company, after any history."""
