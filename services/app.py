@@ -1,7 +1,6 @@
 """build_app: the application for Ray Serve: gateway → verifiers, each with its drafter beside it."""
 
-from __future__ import annotations
-
+# No `from __future__ import annotations`: Ray Serve reads the class of build_app's argument to validate `args` with it.
 import os
 
 import ray
@@ -49,10 +48,12 @@ def _verifier(args: AppArgs, placement: Placement) -> serve.Deployment:
 
 
 def _machine() -> Machine:
-    """The cluster where Ray runs, else this machine."""
+    """The cluster where Ray runs, else this machine, which `serve run` is about to make one."""
     if not ray.is_initialized():
+        import torch  # only asked where Ray does not know the GPUs yet
+
         cores = len(os.sched_getaffinity(0))
-        return Machine(cores=cores, total_cores=cores, gpus=0)
+        return Machine(cores=cores, total_cores=cores, gpus=torch.cuda.device_count())
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     return Machine(
         cores=int(max(node.get("CPU", 0) for node in nodes)),

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
+from drafters.registry import METHODS, DrafterConfig, parse_config
 from services.strict_model import StrictModel, suggestion
-
-if TYPE_CHECKING:
-    from drafters.registry import DrafterConfig
 
 
 class SpeculativeConfig(StrictModel):
@@ -43,8 +41,6 @@ class SpeculativeConfig(StrictModel):
     @cached_property
     def drafter(self) -> DrafterConfig:
         """The method's configuration; ValueError where a key or value is none of the method's."""
-        from drafters.registry import METHODS, parse_config  # torch: only those who speculate wait for it
-
         given = self.model_extra or {}
         if self.method in METHODS:
             known = {field.name for field in fields(METHODS[self.method].config)} | set(type(self).model_fields)

@@ -110,6 +110,6 @@ class VerifierService:
             decided.put_nowait(Refusal(status=429, message=str(error), retry_after_s=error.retry_after_s))
         except ValueError as error:
             decided.put_nowait(Refusal(status=400, message=str(error)))
-        except Exception as error:  # noqa: BLE001  the caller waits on the queue, and must hear of any failure
+        except Exception as error:  # the caller waits on the queue, and must hear of any failure
             logger.exception("the engine failed on %s", request.request_id)
             decided.put_nowait(Refusal(status=500, message=f"the engine failed: {type(error).__name__}"))

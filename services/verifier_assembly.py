@@ -1,0 +1,80 @@
+"""assemble: a verifier from its options: model, drafter, engine, in that order. The heavy imports are here."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass, replace
+
+from drafters.context import DrafterContext
+from drafters.registry import build_drafter
+from modeling.target import load_target
+from protos.interfaces import AsyncDrafter
+from services.config import AppArgs
+from services.drafter_supervisor import DrafterSupervisor
+from services.placement import Placement
+from services.speculative_config import SpeculativeConfig
+from services.transports.grpc_client import GrpcDrafter
+from services.transports.local import LocalDrafter
+from services.verifier_service import Identity, VerifierService
+from verifier.engine import Engine
+from verifier.engine_loop import EngineLoop
+
+logger = logging.getLogger(__name__)
+
+CONNECT_TIMEOUT_S = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assembly:
+    """A running verifier. `supervisor` keeps its drafter's actor alive as long as somebody holds it."""
+
+    service: VerifierService
+    supervisor: DrafterSupervisor | None
+
+
+async def assemble(args: AppArgs, placement: Placement, *, engine: str, replica: str) -> Assembly:
+    """Loads and starts everything, off the event loop where it blocks. `engine` labels metrics, `replica` is unique."""
+    spec = replace(args.target_spec(), device=placement.device, threads=placement.verifier_threads)
+    target = await asyncio.to_thread(load_target, spec, progress=logger.info)
+    drafter: AsyncDrafter | None = None
+    supervisor: DrafterSupervisor | None = None
+    speculative = args.speculative_config
+    if speculative is not None:
+        context = DrafterContext(
+            target=args.model,
+            vocab_size=target.vocab_size,
+            max_num_seqs=args.max_num_seqs,
+            max_model_len=target.max_model_len,
+            device=placement.device,
+            dtype=args.dtype,
+            threads=placement.drafter_threads or placement.verifier_threads,
+        )
+        if speculative.transport == "local":
+            drafter = LocalDrafter(await asyncio.to_thread(build_drafter, speculative.drafter, context))
+        else:
+            supervisor = DrafterSupervisor(speculative.drafter, context, placement, name=f"drafter-{replica}")
+            drafter = await _remote(supervisor)
+    loop = EngineLoop(Engine(target, args.engine_config(), drafter))
+    loop.start()
+    return Assembly(service=VerifierService(target, loop, _identity(args, speculative, engine)), supervisor=supervisor)
+
+
+async def _remote(supervisor: DrafterSupervisor) -> GrpcDrafter:
+    await supervisor.start()
+    drafter = GrpcDrafter(supervisor.address)
+    # The first request should find its drafter; one that does not answer yet is no reason to stay down.
+    if not await asyncio.to_thread(drafter.wait_until_up, CONNECT_TIMEOUT_S):
+        logger.warning("no drafter at %s yet, decoding plainly until it answers", supervisor.address)
+    return drafter
+
+
+def _identity(args: AppArgs, speculative: SpeculativeConfig | None, engine: str) -> Identity:
+    if speculative is None:
+        return Identity(model_name=args.public_name, engine=engine)
+    return Identity(
+        model_name=args.public_name,
+        engine=engine,
+        method=speculative.method,
+        num_spec_tokens=speculative.num_speculative_tokens,
+    )
