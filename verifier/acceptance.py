@@ -13,8 +13,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from modeling.noise import Stream, noise_key, uniform
-from modeling.sampling import gumbel_argmax
+from modeling.noise import Stream, uniform
 
 Probs = NDArray[np.floating]
 
@@ -68,13 +67,13 @@ class RatioNoise:
 
     def uniform(self, depth: int, attempt: int) -> float:
         """In (0, 1), for the `attempt`-th acceptance test after `depth` emitted tokens."""
-        return uniform(self.seed, self.start + depth, attempt)
+        return uniform(self.seed, self.start + depth, Stream.ACCEPT, attempt)
 
     def residual(self, depth: int, weights: Probs) -> int:
-        """A token drawn in proportion to `weights`."""
-        with np.errstate(divide="ignore"):
-            scores = np.log(weights / weights.max()).astype(np.float32)
-        return gumbel_argmax(scores, noise_key(self.seed, self.start + depth, Stream.RESIDUAL))
+        """A token drawn in proportion to `weights` [V]."""
+        reached = np.cumsum(weights)
+        coin = uniform(self.seed, self.start + depth, Stream.RESIDUAL)
+        return int(np.searchsorted(reached, coin * reached[-1], side="right"))
 
 
 def accept_match(draft: Nodes, target: TargetRows) -> Acceptance:
