@@ -6,6 +6,7 @@ agree about the distribution they draw the same token at any temperature (arXiv 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -19,6 +20,8 @@ from modeling.sampling import TokenSampler
 from modeling.target import TargetSpec, load_target
 from modeling.work import Runner, Work
 from protos.messages import DraftChunk, DraftQuery
+
+logger = logging.getLogger(__name__)
 
 MAX_WORK_TOKENS = 512
 
@@ -197,4 +200,11 @@ def build_draft_model(config: DraftModelConfig, context: DrafterContext) -> Draf
     )
     draft = load_target(spec)
     check_same_tokenizer(load_tokenizer(context.target, context.revision), draft.tokenizer)
+    if draft.runner.num_slots < context.max_num_seqs:
+        logger.warning(
+            "the draft model holds %d of %d sequences, the others get no drafts; raise draft_kv_cache_gib (%s)",
+            draft.runner.num_slots,
+            context.max_num_seqs,
+            config.draft_kv_cache_gib,
+        )
     return DraftModel(draft.runner, config, vocab_size=context.vocab_size, stop_ids=draft.eos_ids)

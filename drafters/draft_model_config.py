@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from drafters.checks import check_number
 
-DTYPES = ("auto", "fp32", "bf16", "float32", "bfloat16")
+DTYPES = ("auto", "fp32", "bf16", "fp16", "float32", "bfloat16", "float16")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,7 +14,8 @@ class DraftModelConfig:
     """model: name or path of a causal LM with the target's tokenizer. num_speculative_tokens: longest draft.
 
     draft_dtype, draft_device, draft_threads: None takes the target's. draft_kv_cache_gib bounds the drafter's own KV
-    slots. min_survival: a token less likely than that to be reached and accepted is not proposed, nor what follows it.
+    slots; requests beyond them get no drafts. min_survival: a token less likely than that to be reached and accepted
+    is not proposed, nor what follows it.
     """
 
     model: str
@@ -23,7 +24,7 @@ class DraftModelConfig:
     draft_dtype: str | None = None
     draft_device: str | None = None
     draft_threads: int | None = None
-    draft_kv_cache_gib: float = 1.0
+    draft_kv_cache_gib: float = 4.0
     min_survival: float = 0.0
 
     def __post_init__(self) -> None:

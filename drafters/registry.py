@@ -38,9 +38,9 @@ METHODS: dict[str, Method] = {
 def parse_config(speculative_config: Mapping[str, object]) -> DrafterConfig:
     """The configuration in a `speculative_config`; ValueError names an unknown method or key and lists the known."""
     method = speculative_config.get("method")
-    if method not in METHODS:
+    if not isinstance(method, str) or method not in METHODS:
         raise ValueError(f"speculative_config: method {method!r} is unknown; known: {', '.join(sorted(METHODS))}")
-    kind = METHODS[str(method)].config
+    kind = METHODS[method].config
     known = {field.name for field in fields(kind)}
     given = {key: value for key, value in speculative_config.items() if key != "method"}
     for key in given:

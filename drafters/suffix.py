@@ -15,7 +15,7 @@ from drafters.context import DrafterContext
 from drafters.past_answers import PastAnswers
 from drafters.suffix_config import SuffixConfig
 from drafters.suffix_index import SuffixIndex
-from drafters.suffix_walk import Chain, Walker
+from drafters.suffix_walk import Chain, Run, Walker
 from drafters.survival import Source, SurvivalTable
 from protos.draft import ANCHOR, Draft
 from protos.messages import DraftChunk, DraftQuery
@@ -100,16 +100,15 @@ class SuffixDrafter:
         rivals: list[Chain] = []
         for source, index in ((Source.OWN, state.text), (Source.PAST, self.past.of(state.tenant))):
             found = index.match(end, min_length=PAST_MIN_MATCH if source is Source.PAST else 1) if index else None
-            if index is None or found is None:
+            if index is None or found is None or self._config.reach(found.length) < 1:
                 continue
             threshold = self._config.suffix_decoding_min_token_prob
             walker = Walker(index=index, source=source, table=state.table, threshold=threshold)
-            reach = min(limit, self._config.reach(found.length))
-            chain = walker.walk(found.starts, found.length, reach)
+            runs = walker.runs(found.starts, min(limit, self._config.reach(found.length)))
+            chain = walker.walk(runs, found.length)
             chains.append(chain)
             if self._config.num_branches > 1 and chain.tokens:
-                given = (1 - chain.survival[0]) / (1 + len(chain.rivals))
-                rivals += [walker.walk(starts, found.length, reach, given=given) for _, starts in chain.rivals]
+                rivals += _rivals(walker, runs, found.length, chain)
         chains.sort(key=lambda chain: -sum(chain.survival))
         rivals.sort(key=lambda chain: -sum(chain.survival))
         return (chains + rivals)[: self._config.num_branches]
@@ -140,6 +139,16 @@ class SuffixDrafter:
             survival=tuple(survival),
             sources=(self.source,) * len(tokens),
         )
+
+
+def _rivals(walker: Walker, runs: Sequence[Run[int]], length: int, chain: Chain) -> list[Chain]:
+    """Chains that begin with another token than `chain`; they share, with what nobody guessed, what it leaves."""
+    others: dict[int, list[Run[int]]] = {}
+    for run in runs:
+        if run[0] != chain.tokens[0]:
+            others.setdefault(run[0], []).append(run)
+    given = (1 - chain.survival[0]) / (1 + len(others))
+    return [walker.walk(rival, length, given=given) for rival in others.values()]
 
 
 def _learn(state: _State, base_len: int) -> None:

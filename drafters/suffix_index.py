@@ -13,7 +13,7 @@ from dataclasses import dataclass
 ORDERS = (8, 4, 2, 1)
 RUNGS = (64, 32, 24, 16, 12, 8, 6, 4, 3, 2, 1)
 MAX_CANDIDATES = 4
-BYTES_PER_TOKEN = 640  # measured on English answers: 2.5 distinct n-grams a token, each a dict entry, its key and value
+BYTES_PER_TOKEN = 256  # measured on English answers: 2.3 new n-grams a token, each a key and a dict entry
 NOWHERE = -1
 
 
@@ -54,18 +54,19 @@ class SuffixIndex:
 
     def extend(self, tokens: Iterable[int]) -> None:
         """Appends tokens."""
-        text = self._tokens
+        text, position = self._tokens, len(self)
         for token in tokens:
             text.append(token)
-            position = len(self)
+            position += 1
             for order, head, previous in zip(ORDERS, self._heads, self._previous, strict=True):
                 gram = text[-order:].tobytes()
                 previous.append(head.get(gram, NOWHERE))
                 head[gram] = position
 
     def truncate(self, length: int) -> None:
-        """Drops the tokens at and after position `length`."""
-        for _ in range(len(self), max(length, self.start), -1):
+        """Drops the tokens at and after position `length`; not after `forget`, which loses what it would need."""
+        assert self.start == 0, self.start
+        for _ in range(len(self), max(length, 0), -1):
             for order, head, previous in zip(ORDERS, self._heads, self._previous, strict=True):
                 gram = self._tokens[-order:].tobytes()
                 before = previous.pop()
@@ -77,8 +78,9 @@ class SuffixIndex:
 
     def forget(self, count: int) -> None:
         """Drops the first `count` tokens."""
-        for offset in range(1, count + 1):
-            for order, head in zip(ORDERS, self._heads, strict=True):
+        for order, head in zip(ORDERS, self._heads, strict=True):
+            # The n-grams of the next order - 1 positions reach back into what is forgotten, so they go too.
+            for offset in range(1, min(count + order, len(self._tokens) + 1)):
                 gram = self._tokens[max(offset - order, 0) : offset].tobytes()
                 if head.get(gram) == self.start + offset:
                     del head[gram]
@@ -92,15 +94,15 @@ class SuffixIndex:
         for order, head, previous in zip(ORDERS, self._heads, self._previous, strict=True):
             if len(end) < order or order < min_length:
                 continue
-            found = self._chain(head.get(end[-order:].tobytes(), NOWHERE), previous)
+            found = self._chain(head.get(end[-order:].tobytes(), NOWHERE), previous, order)
             if found:
                 return self._longest(found, end, order)
         return None
 
-    def _chain(self, position: int, previous: array[int]) -> list[int]:
+    def _chain(self, position: int, previous: array[int], order: int) -> list[int]:
         """Up to MAX_CANDIDATES positions of a chain, without the index's own end."""
         found: list[int] = []
-        while position > self.start and len(found) < MAX_CANDIDATES:
+        while position - order >= self.start and len(found) < MAX_CANDIDATES:
             if position < len(self):
                 found.append(position)
             position = previous[position - self.start - 1]

@@ -40,13 +40,14 @@ _PRIORS = (
     (0.18, 0.29, 0.33, 0.41, 0.44, 0.62, 0.62, 0.62, 0.65, 0.65, 0.65),
     (0.09, 0.12, 0.13, 0.18, 0.20, 0.20, 0.20, 0.20, 0.30, 0.30, 0.30),
 )
-_BUCKET_OF = tuple(max(bisect_right(BUCKETS, length) - 1, 0) for length in range(BUCKETS[-1] + 1))
+LONGEST = 1024  # match and draft together
+_BUCKET_OF = tuple(bisect_right(BUCKETS, length) - 1 for length in range(LONGEST + 1))
+_FIRST_ROW = tuple(tuple((source * len(Votes) + votes) * len(BUCKETS) for votes in Votes) for source in Source)
 
 
 def evidence(source: Source, votes: Votes, match_length: int) -> int:
-    """The row of the table for a guess after a match of `match_length` tokens."""
-    bucket = _BUCKET_OF[match_length] if match_length < BUCKETS[-1] else len(BUCKETS) - 1
-    return (source * len(Votes) + votes) * len(BUCKETS) + bucket
+    """The row of the table for a guess after a match of 1 to LONGEST tokens."""
+    return _FIRST_ROW[source][votes] + _BUCKET_OF[match_length]
 
 
 class SurvivalTable:

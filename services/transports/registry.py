@@ -13,7 +13,7 @@ TRANSPORTS: dict[str, Callable[[Any], AsyncDrafter]] = {"local": LocalDrafter, "
 
 
 def connect(transport: str, endpoint: Drafter | str) -> AsyncDrafter:
-    """An engine's end of a transport. `endpoint`: the drafter itself for `local`, a DraftServer's address for `grpc`."""
+    """An engine's end of a transport. `endpoint`: the drafter itself for `local`, a server's address for `grpc`."""
     if transport not in TRANSPORTS:
         raise ValueError(f"transport {transport!r} is unknown; known: {', '.join(sorted(TRANSPORTS))}")
     if isinstance(endpoint, str) == (transport == "local"):

@@ -1,0 +1,65 @@
+"""Methods and keys: the known ones work, the others are named in the error."""
+
+from __future__ import annotations
+
+import pytest
+
+from drafters.context import DrafterContext
+from drafters.draft_model_config import DraftModelConfig
+from drafters.registry import METHODS, build_drafter, parse_config
+from drafters.suffix import SuffixDrafter
+from drafters.suffix_config import SuffixConfig
+from tests.fakes.queries import query
+
+CONTEXT = DrafterContext(target="smollm2-135m", vocab_size=100)
+
+
+def test_configuration_of_each_method() -> None:
+    assert parse_config({"method": "suffix", "num_speculative_tokens": 3}) == SuffixConfig(num_speculative_tokens=3)
+    given = {"method": "draft_model", "model": "m", "draft_dtype": "bf16"}
+    assert parse_config(given) == DraftModelConfig(model="m", draft_dtype="bf16")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({}, "method None is unknown; known: draft_model, suffix"),
+        ({"method": "sufix"}, "method 'sufix' is unknown; known: draft_model, suffix"),
+        ({"method": ["suffix"]}, "is unknown"),
+        (
+            {"method": "suffix", "num_spec_tokens": 3},
+            "key 'num_spec_tokens' is unknown to method 'suffix'; known: ",
+        ),
+        ({"method": "suffix", "model": "m"}, "key 'model' is unknown"),
+        ({"method": "draft_model"}, "model"),
+        ({"method": "draft_model", "model": ""}, "model is ''"),
+        ({"method": "draft_model", "model": "m", "draft_dtype": "int3"}, "draft_dtype is 'int3'; it must be one of"),
+        ({"method": "draft_model", "model": "m", "num_speculative_tokens": 0}, "num_speculative_tokens is 0"),
+        ({"method": "draft_model", "model": "m", "draft_threads": 0}, "draft_threads is 0"),
+        ({"method": "suffix", "num_speculative_tokens": True}, "num_speculative_tokens is True; it must be a whole"),
+        ({"method": "suffix", "num_speculative_tokens": 2.5}, "it must be a whole number"),
+        ({"method": "suffix", "suffix_decoding_min_token_prob": 2}, "from 0 to 1"),
+        ({"method": "suffix", "suffix_decoding_min_token_prob": float("nan")}, "from 0 to 1"),
+        ({"method": "suffix", "num_branches": "2"}, "num_branches is '2'"),
+    ],
+)
+def test_errors_name_the_value_and_the_known_ones(given: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match="speculative_config") as caught:
+        parse_config(given)
+    assert message in str(caught.value)
+
+
+def test_every_method_has_a_length() -> None:
+    assert all("num_speculative_tokens" in method.config.__dataclass_fields__ for method in METHODS.values())
+
+
+def test_length_of_the_configuration_bounds_drafts() -> None:
+    drafter = build_drafter(parse_config({"method": "suffix", "num_speculative_tokens": 3}), CONTEXT)
+    assert isinstance(drafter, SuffixDrafter)
+    (chunk,) = drafter.draft([query([1, 2, 3, 4, 5] * 8, budget=64)])
+    assert len(chunk.tokens) == 3
+
+
+def test_a_foreign_configuration_is_refused() -> None:
+    with pytest.raises(ValueError, match="no method has a configuration of type DrafterContext"):
+        build_drafter(CONTEXT, CONTEXT)  # type: ignore[arg-type]

@@ -1,0 +1,97 @@
+"""The local transport: a drafter that breaks or dawdles costs its drafts and nothing else."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from protos.interfaces import Drafter
+from protos.messages import DraftChunk, DraftQuery
+from services.transports.grpc_client import GrpcDrafter
+from services.transports.local import LocalDrafter
+from services.transports.registry import connect
+from tests.fakes.queries import query
+from tests.fakes.scripted import Scripted, oracle
+
+PROMPT, ANSWER = (1, 2, 3), (4, 5, 6, 7)
+
+
+class Breaking:
+    """Answers the first `good` queries of a call, then raises; `close` raises too."""
+
+    def __init__(self, good: int) -> None:
+        self._inner = oracle({PROMPT: ANSWER}, vocab_size=9)
+        self._good = good
+        self.closed: list[str] = []
+
+    def draft(self, queries: Sequence[DraftQuery]) -> Iterator[DraftChunk]:
+        yield from self._inner.draft(queries[: self._good])
+        raise RuntimeError("the drafter broke")
+
+    def close(self, request_id: str) -> None:
+        self.closed.append(request_id)
+        raise OSError("and cannot close")
+
+
+def later() -> float:
+    return time.monotonic() + 30
+
+
+def test_exception_is_counted_and_the_state_reset() -> None:
+    drafter = Breaking(good=1)
+    transport = LocalDrafter(drafter)
+    transport.send([query(PROMPT, request_id="a"), query(PROMPT, request_id="b")])
+    good, bad = transport.collect(later())
+    assert good.tokens == ANSWER
+    assert (bad.request_id, bad.tokens, bad.need_from, bad.last) == ("b", (), 0, True)
+    assert drafter.closed == ["b"]
+    status = transport.status()
+    assert status.up
+    assert status.reason == "RuntimeError: the drafter broke"
+    assert status.counters == {"errors": 1, "timeouts": 0}
+    transport.close("a")
+
+
+def test_deadline_ends_a_round_between_chunks() -> None:
+    transport = LocalDrafter(oracle({PROMPT: ANSWER}, vocab_size=9))
+    queries = [query(PROMPT, request_id=name) for name in "abc"]
+    transport.send(queries)
+    assert [chunk.request_id for chunk in transport.collect(0)] == ["a"]
+    assert transport.status().counters["timeouts"] == 1
+    transport.send(queries)
+    assert [chunk.request_id for chunk in transport.collect(later())] == ["a", "b", "c"]
+
+
+def test_nothing_is_collected_twice() -> None:
+    transport = LocalDrafter(oracle({PROMPT: ANSWER}, vocab_size=9))
+    transport.send([query(PROMPT)])
+    assert len(transport.collect(later())) == 1
+    assert transport.collect(later()) == []
+    transport.send([query(PROMPT)])
+    transport.shutdown()
+    assert transport.collect(later()) == []
+
+
+def test_registry_names_the_known_transports() -> None:
+    drafter: Drafter = oracle({}, vocab_size=9)
+    assert isinstance(connect("local", drafter), LocalDrafter)
+    remote = connect("grpc", "127.0.0.1:1")
+    assert isinstance(remote, GrpcDrafter)
+    remote.shutdown()
+    with pytest.raises(ValueError, match="transport 'smoke' is unknown; known: grpc, local"):
+        connect("smoke", drafter)
+    with pytest.raises(ValueError, match="'grpc' needs the address of a drafter, got <"):
+        connect("grpc", drafter)
+    with pytest.raises(ValueError, match="'local' needs a drafter in this process, got 'host:1'"):
+        connect("local", "host:1")
+
+
+def test_scripted_drafter_keeps_no_closed_request() -> None:
+    drafter: Scripted = oracle({PROMPT: ANSWER}, vocab_size=9)
+    transport = LocalDrafter(drafter)
+    transport.send([query(PROMPT)])
+    transport.collect(later())
+    transport.close("r")
+    assert drafter.texts == {}
