@@ -48,8 +48,12 @@ def benchmarks() -> dict[str, str]:
             if source.exists():
                 tree = ast.parse(source.read_text())
                 if any(isinstance(node, ast.FunctionDef) and node.name == "main" for node in tree.body):
-                    found[module.name] = (ast.get_docstring(tree) or "").partition("\n")[0]
+                    found[module.name] = _summary(module.name, ast.get_docstring(tree) or "")
     return found
+
+
+def _summary(name: str, docstring: str) -> str:
+    return docstring.partition("\n")[0].removeprefix(f"{name}: ")
 
 
 def _print_list(known: dict[str, str]) -> None:

@@ -14,7 +14,7 @@ import ray
 from ray import serve
 
 from services.app import build_app
-from services.cli.interruption import ignore_stop_signals
+from services.cli.interruption import heed_stop_signals, ignore_stop_signals
 from services.config import AppArgs
 
 APP_NAME = "paradraft"
@@ -55,6 +55,7 @@ def _connect(*, own: bool, verbose: bool) -> None:
         log_to_driver=verbose,
         logging_level=level,
     )
+    heed_stop_signals()  # Ray has put a handler of its own there, which aborts the process
     logging.getLogger("ray.serve").setLevel(level)
 
 
@@ -65,7 +66,7 @@ def _take_down(*, own: bool) -> None:
         serve.shutdown()
     else:
         serve.delete(APP_NAME)
-    ray.shutdown()
+    ray.shutdown()  # type: ignore[no-untyped-call]
 
 
 def _deploy(args: AppArgs) -> None:

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from services.cli.failures import FAILED, one_line_errors
 from services.cli.options import ModelArgument, engine_flags, with_options
-from services.cli.values import DEFAULT_DRAFTER, given, merged
+from services.cli.values import merged
 from services.config import EngineArgs
 
 if TYPE_CHECKING:
@@ -33,9 +33,9 @@ def doctor(
 ) -> None:
     """Find out why a model or a drafter is slow or wrong.
 
-    Checks both, then tries them on a few prompts; exit code 1 if a check fails. Tries the model-free 'suffix' drafter unless --speculative-config names another.
+    Checks both, then tries them on a few prompts; exit code 1 if a check fails.
     """
-    args = EngineArgs.model_validate(merged(model, {"speculative_config": DEFAULT_DRAFTER} | given(options)))
+    args = EngineArgs.model_validate(merged(model, options))
     console = Console(highlight=False)
     with console.status("loading") as status:
         target = _loaded(console, args, status.update)

@@ -53,6 +53,7 @@ class DraftView:
             f"accepted length {accepted_length([stats]):.2f}, "
             f"{stats.accepted} of {stats.drafted} drafted tokens accepted ({stats.num_drafts} drafts)",
             style="dim",
+            highlight=False,
             soft_wrap=True,
         )
 

@@ -15,7 +15,7 @@ from protos.sampling_params import SamplingParams
 from services.cli.failures import one_line_errors
 from services.cli.help_texts import SAMPLING_HELP
 from services.cli.options import ModelArgument, engine_flags, sampling_flags, with_options
-from services.cli.values import DEFAULT_DRAFTER, given, merged
+from services.cli.values import given, merged
 from services.config import EngineArgs
 
 if TYPE_CHECKING:
@@ -43,14 +43,13 @@ def generate(
 ) -> None:
     """Answer one prompt here, without a server; see who guessed what.
 
-    Speculates with the model-free 'suffix' drafter; --speculative-config chooses another, or 'none'.
+    Without --prompt it reads a text from a pipe.
     """
     text = _prompt(prompt)
     if raw and system is not None:
         raise ValueError("--system belongs to the chat template; leave out --raw, or write the text you want yourself")
     params = SamplingParams(**DEFAULTS | given(options, among=SAMPLING_HELP))
-    engine = {"speculative_config": DEFAULT_DRAFTER} | given(options, among=EngineArgs.model_fields)
-    args = EngineArgs.model_validate(merged(model, engine))
+    args = EngineArgs.model_validate(merged(model, given(options, among=EngineArgs.model_fields)))
     with Console(stderr=True).status("loading the model") as status:
         llm = _load(args, status.update)
     with llm:

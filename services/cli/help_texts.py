@@ -1,11 +1,11 @@
 """What each option means to a user, by its key in the schema, in the order of the help."""
 
-METAVARS = {"dtype": "auto|fp32|bf16", "device": "auto|cpu|cuda[:N]"}
+METAVARS = {"dtype": "auto|fp32|bf16|fp16", "device": "auto|cpu|cuda[:N]"}
 
 ENGINE_HELP = {
-    "speculative_config": 'Who guesses ahead, e.g. \'{"method": "suffix", "num_speculative_tokens": 8}\'. '
-    "It changes the speed, never the text.",
-    "dtype": "Precision of weights and arithmetic. auto: bf16 where the hardware has it, else fp32.",
+    "speculative_config": 'Who guesses ahead, e.g. \'{"model": "path/to/a/smaller/model"}\', or none. '
+    "Changes the speed, never the text. [dim]\\[default: the model-free suffix drafter][/]",
+    "dtype": "Precision of weights and arithmetic. auto: the checkpoint's own, bf16 for the built-in model.",
     "device": "auto takes a GPU where there is one.",
     "threads": "CPU threads of the model. Default: what PyTorch finds.",
     "max_model_len": "Longest prompt and answer together, in tokens. Default: what the model was trained for.",

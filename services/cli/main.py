@@ -23,7 +23,7 @@ app = typer.Typer(
 )
 app.command()(serve)
 app.command()(generate)
-app.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})(bench)
+app.command(context_settings={"allow_interspersed_args": False, "allow_extra_args": True})(bench)
 app.command()(models)
 app.command()(doctor)
 
@@ -37,7 +37,7 @@ def _print_version(value: bool) -> None:  # noqa: FBT001  typer calls it so
 @app.callback()
 def _root(
     *,
-    show_version: Annotated[  # noqa: ARG001  the callback has done it
+    show_version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:

@@ -11,9 +11,9 @@ import typer
 from rich.console import Console
 
 from services.cli.failures import one_line_errors
-from services.cli.interruption import stop_signals
+from services.cli.interruption import heed_stop_signals
 from services.cli.options import ModelArgument, app_flags, with_options
-from services.cli.values import given, merged
+from services.cli.values import merged
 from services.config import AppArgs
 
 
@@ -30,10 +30,11 @@ def serve(
 
     Starts Ray on this machine, or uses the cluster that RAY_ADDRESS names. Ctrl-C stops it.
     """
-    args = AppArgs.model_validate(merged(model, given(options), config))
+    args = AppArgs.model_validate(merged(model, options, config))
     console = Console(stderr=True, highlight=False)
     try:
-        with stop_signals(), console.status("starting Ray") as status:
+        heed_stop_signals()
+        with console.status("starting Ray") as status:
             from services.cli.cluster import deployed  # ray
 
             with deployed(args, say=status.update, verbose=verbose) as url:
@@ -41,14 +42,15 @@ def serve(
                 _greet(console, args, url)
                 _wait()
                 status.start()
-    except (KeyboardInterrupt, SystemExit):  # the latter is what Ray makes of SIGTERM
+    except KeyboardInterrupt:
         console.print("stopped")
 
 
 def _greet(console: Console, args: AppArgs, url: str) -> None:
     body = {"model": args.public_name, "messages": [{"role": "user", "content": "Why is the sky blue?"}]}
     key = "-H 'Authorization: Bearer YOUR_KEY' " if args.api_keys else ""
-    console.print(f"[bold green]ready[/] {args.public_name} at [bold]{url}/v1[/]  (Ctrl-C stops it)")
+    drafts = f"drafts by {args.speculative_config.method}" if args.speculative_config else "no drafts"
+    console.print(f"[bold green]ready[/] {args.public_name} at [bold]{url}/v1[/], {drafts}; Ctrl-C stops it")
     console.print(
         f"try: curl {url}/v1/chat/completions {key}-H 'Content-Type: application/json' -d '{json.dumps(body)}'",
         markup=False,

@@ -7,14 +7,16 @@ from collections.abc import Container, Mapping
 from pathlib import Path
 from typing import Any
 
+import typer
 import yaml
 
 DEFAULT_DRAFTER: Mapping[str, Any] = {"method": "suffix", "num_speculative_tokens": 8}
 
 
 def merged(model: str | None, options: Mapping[str, object], config: Path | None = None) -> dict[str, Any]:
-    """Options win over the file. ValueError where the file cannot be read."""
-    values = {} if config is None else _from_yaml(config)
+    """Options win over the file, and the file over the default drafter. ValueError where the file cannot be read."""
+    values: dict[str, Any] = {"speculative_config": DEFAULT_DRAFTER}
+    values |= {} if config is None else _from_yaml(config)
     values |= given(options)
     if values.get("speculative_config") == {}:
         values["speculative_config"] = None
@@ -29,7 +31,7 @@ def given(options: Mapping[str, object], *, among: Container[str] | None = None)
 
 
 def parse_mapping(text: str | Mapping[str, Any]) -> Mapping[str, Any]:
-    """A JSON object, or `none` for an empty one; ValueError says what is wrong with it."""
+    """A JSON object, or `none` for an empty one; BadParameter says what is wrong with it."""
     if not isinstance(text, str):
         return text
     if text.strip() in {"none", "null"}:
@@ -37,9 +39,9 @@ def parse_mapping(text: str | Mapping[str, Any]) -> Mapping[str, Any]:
     try:
         value = json.loads(text)
     except json.JSONDecodeError as error:
-        raise ValueError(f"not JSON: {error}") from error
+        raise typer.BadParameter(f"not JSON: {error}") from error
     if not isinstance(value, dict):
-        raise ValueError('not a JSON object; it looks like {"key": "value"}')
+        raise typer.BadParameter('not a JSON object; it looks like {"key": "value"}')
     return value
 
 

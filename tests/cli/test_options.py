@@ -1,0 +1,53 @@
+"""Options are the schemas' keys: none is missing, and what is given arrives."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import pytest
+import typer
+
+from protos.sampling_params import SamplingParams
+from services.cli.help_texts import APP_HELP, ENGINE_HELP, SAMPLING_HELP
+from services.cli.options import app_flags, sampling_flags
+from services.cli.values import DEFAULT_DRAFTER, merged, parse_mapping
+from services.config import AppArgs, EngineArgs
+
+# Of several answers, or of what a terminal does not show.
+NOT_ON_THE_COMMAND_LINE = {"n", "logprobs", "logit_bias", "stop_token_ids", "ignore_eos", "include_stop_str_in_output"}
+
+
+def test_every_key_of_the_schemas_is_an_option() -> None:
+    assert {"model", *ENGINE_HELP} == set(EngineArgs.model_fields)
+    assert {"model", *ENGINE_HELP, *APP_HELP} == set(AppArgs.model_fields)
+    assert {flag.name for flag in app_flags()} == set(AppArgs.model_fields) - {"model"}
+
+
+def test_every_sampling_parameter_is_an_option_or_left_out_on_purpose() -> None:
+    assert set(SAMPLING_HELP) | NOT_ON_THE_COMMAND_LINE == {field.name for field in fields(SamplingParams)}
+    assert {flag.name for flag in sampling_flags({})} == set(SAMPLING_HELP)
+
+
+def test_the_help_tells_the_commands_own_defaults() -> None:
+    shown = {flag.name: flag.default for flag in sampling_flags({"temperature": 0.0})}
+    assert (shown["temperature"], shown["top_p"], shown["seed"]) == ("0.0", "1.0", None)
+
+
+def test_a_mapping_is_json_or_none() -> None:
+    assert parse_mapping('{"method": "suffix"}') == {"method": "suffix"}
+    assert parse_mapping("none") == {}
+    for wrong in ("suffix", "[1]", "3", "{"):
+        with pytest.raises(typer.BadParameter, match="JSON"):
+            parse_mapping(wrong)
+
+
+def test_the_default_drafter_gives_way_to_any_other_and_to_none() -> None:
+    other = {"method": "draft_model", "model": "m"}
+    assert merged("m", {"port": None, "stop": []}) == {"model": "m", "speculative_config": DEFAULT_DRAFTER}
+    assert merged(None, {"speculative_config": other}) == {"speculative_config": other}
+    assert merged(None, {"speculative_config": {}}) == {"speculative_config": None}
+
+
+def test_the_default_drafter_is_valid() -> None:
+    args = EngineArgs.model_validate(merged(None, {}))
+    assert args.engine_config().num_speculative_tokens == DEFAULT_DRAFTER["num_speculative_tokens"]
