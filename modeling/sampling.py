@@ -13,6 +13,7 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from modeling.noise import NOISE_MAX, NoiseKey, gumbel_of_bits, gumbel_scalar, may_exceed, noise_bits, noise_key
 from modeling.ranking import Ids, Row, best_ids, cut, host_row, windows
@@ -38,11 +39,12 @@ class TokenSampler:
         self._bias_ids = np.fromiter(params.logit_bias.keys(), np.int64)
         self._bias = np.fromiter(params.logit_bias.values(), np.float32)
         self._stop_ids = np.array(sorted(stop_ids), np.int64)
-        self._seen: Ids | None = None
+        self._seen: NDArray[np.bool_] | None = None
         self._counts: Counter[int] = Counter()
         self._penalty: Row | None = None
         if params.repetition_penalty != 1:
-            self._seen = np.bincount(np.array(prompt_ids, np.int64), minlength=vocab_size)
+            self._seen = np.zeros(vocab_size, np.bool_)
+            self._seen[np.array(prompt_ids, np.int64)] = True
         if params.frequency_penalty or params.presence_penalty:
             self._penalty = np.zeros(vocab_size, np.float32)
         self._adjusts = bool(params.logit_bias) or self._seen is not None or self._penalty is not None
@@ -78,7 +80,7 @@ class TokenSampler:
         """Appends an emitted token."""
         self._emitted += 1
         if self._seen is not None:
-            self._seen[token] += 1
+            self._seen[token] = True
         if self._penalty is not None:
             self._counts[token] += 1
             self._penalty[token] = self._params.presence_penalty + self._params.frequency_penalty * self._counts[token]
@@ -107,8 +109,9 @@ class TokenSampler:
     def _scaled(self, row: Row) -> Row:
         """Scores at the temperature, shifted so that the best is 0 (which keeps their differences precise)."""
         temperature = np.float32(max(self._params.temperature, float(np.finfo(np.float32).tiny)))
+        scores: Row = row - row.max()
         with np.errstate(over="ignore"):
-            scores: Row = (row - row.max()) / temperature
+            scores /= temperature
         return scores
 
 
