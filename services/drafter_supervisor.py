@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import tempfile
 from pathlib import Path
@@ -39,6 +40,7 @@ class DrafterSupervisor:
         # A socket in a directory that only this user can enter: drafts quote the users' text.
         self._directory = tempfile.TemporaryDirectory(prefix="paradraft-")
         self.address = f"unix:{Path(self._directory.name) / 'draft.sock'}"
+        self._generations = itertools.count()
         self._watch: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -55,17 +57,16 @@ class DrafterSupervisor:
             except RayActorError as error:
                 logger.warning("drafter %s died, decoding plainly until the next one is up: %s", self._name, error)
             await asyncio.sleep(RESTART_PAUSE_S)
-            try:
-                actor = self._spawn()
-            except ValueError:
-                logger.info("the name %s is not free yet, trying again", self._name)
+            actor = self._spawn()
 
     def _spawn(self) -> Any:
         strategy = PlacementGroupSchedulingStrategy(
             placement_group=get_current_placement_group(),
             placement_group_bundle_index=self._placement.drafter_bundle,
         )
+        # Ray remembers the name of a dead actor as long as its handles live: each actor has a name of its own.
+        name = f"{self._name}-{next(self._generations)}"
         actor = ray.remote(DrafterService).options(
-            name=self._name, namespace=NAMESPACE, scheduling_strategy=strategy, **self._placement.drafter_options
+            name=name, namespace=NAMESPACE, scheduling_strategy=strategy, **self._placement.drafter_options
         )
         return actor.remote(self._config, self._context, self.address)

@@ -76,7 +76,9 @@ def _finished(stats: EngineStats, labels: tuple[str, ...]) -> Metric:
 
 def _accepted_per_position(stats: EngineStats, labels: tuple[str, ...], width: int) -> Metric:
     family = CounterMetricFamily(
-        "vllm:spec_decode_num_accepted_tokens_per_pos", "Drafts accepted at each position.", labels=(*LABELS, "position")
+        "vllm:spec_decode_num_accepted_tokens_per_pos",
+        "Drafts accepted at each position.",
+        labels=(*LABELS, "position"),
     )
     counts = stats.accepted_per_pos + (0,) * (width - len(stats.accepted_per_pos))
     for position, count in enumerate(counts):

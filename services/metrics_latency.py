@@ -32,7 +32,9 @@ class Latency:
         lengths = _one_two_five(max_model_len)
         self.first_token = self._histogram("vllm:time_to_first_token_seconds", "Arrival to first token.", _FIRST_TOKEN)
         self.inter_token = self._histogram(
-            "vllm:inter_token_latency_seconds", "Time between outputs of a request, each of one token or more.", _PER_TOKEN
+            "vllm:inter_token_latency_seconds",
+            "Time between outputs of a request, each of one token or more.",
+            _PER_TOKEN,
         )
         self.per_token = self._histogram(
             "vllm:request_time_per_output_token_seconds", "Mean time per token after the first, by request.", _PER_TOKEN

@@ -33,8 +33,8 @@ class Assembly:
     supervisor: DrafterSupervisor | None
 
 
-async def assemble(args: AppArgs, placement: Placement, *, engine: str, replica: str) -> Assembly:
-    """Loads and starts everything, off the event loop where it blocks. `engine` labels metrics, `replica` is unique."""
+async def assemble(args: AppArgs, placement: Placement, *, engine: str, drafter_name: str) -> Assembly:
+    """Loads and starts everything, off the event loop where it blocks. `engine` labels the metrics."""
     spec = replace(args.target_spec(), device=placement.device, threads=placement.verifier_threads)
     target = await asyncio.to_thread(load_target, spec, progress=logger.info)
     drafter: AsyncDrafter | None = None
@@ -53,7 +53,7 @@ async def assemble(args: AppArgs, placement: Placement, *, engine: str, replica:
         if speculative.transport == "local":
             drafter = LocalDrafter(await asyncio.to_thread(build_drafter, speculative.drafter, context))
         else:
-            supervisor = DrafterSupervisor(speculative.drafter, context, placement, name=f"drafter-{replica}")
+            supervisor = DrafterSupervisor(speculative.drafter, context, placement, name=drafter_name)
             drafter = await _remote(supervisor)
     loop = EngineLoop(Engine(target, args.engine_config(), drafter))
     loop.start()

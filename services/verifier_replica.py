@@ -26,7 +26,8 @@ class VerifierReplica:
         from services.verifier_assembly import assemble  # torch: whoever only deploys this class does without
 
         context = serve.get_replica_context()
-        self._assembly = await assemble(args, placement, engine=str(context.rank.rank), replica=context.replica_tag)
+        name = f"{context.app_name}-drafter-{context.replica_tag}"
+        self._assembly = await assemble(args, placement, engine=str(context.rank.rank), drafter_name=name)
         self._service = self._assembly.service
 
     async def card(self) -> ModelCard:
