@@ -128,7 +128,7 @@ def _add(report: Report, dtype: str, direct: Sequence[Times], served: Sequence[T
         alone = Samples(values=tuple(getattr(times, what) for times in direct))
         through = Samples(values=tuple(getattr(times, what) for times in served))
         added = Samples(values=tuple(b - a for a, b in zip(alone.values, through.values, strict=True)))
-        row = {"dtype": dtype, "ms": what.replace("_", " ")}
+        row: dict[str, object] = {"dtype": dtype, "ms": what.replace("_", " ")}
         for percent in (50, 99):
             row |= {
                 f"engine p{percent}": alone.percentile(percent),

@@ -44,7 +44,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--set", default="mixed")
     parser.add_argument("--limit", type=int, default=16, help="prompts")
     parser.add_argument("--max-tokens", type=int, default=96)
-    parser.add_argument("--concurrency", nargs="+", type=int, default=[1, 8])
+    parser.add_argument("--together", type=int, default=8, help="requests at a time, in the race after the one alone")
     parser.add_argument("--assistant", help="folder of a draft model for transformers' assisted generation")
     for name, what in (
         ("vllm-python", "Python that has vllm"),
@@ -115,11 +115,6 @@ class _Question:
         self._prompts, self._max_tokens = prompts, max_tokens
         self.answers: dict[tuple[str, int], list[Tokens]] = {}
 
-    @property
-    def reference(self) -> list[Tokens]:
-        """The answers of transformers with the fewest requests at a time."""
-        return self.answers[min(key for key in self.answers if key[0] == REFERENCE)]
-
     def ask(self, contestant: Contestant, concurrency: int) -> float:
         """Tokens per second."""
         seconds, answers = contestant.ask(self._prompts, concurrency=concurrency, max_tokens=self._max_tokens)
@@ -128,14 +123,18 @@ class _Question:
 
 
 def _race(report: Report, options: Options, entries: Sequence[Entry], dtype: str, question: _Question) -> None:
-    most = max(options.extra.concurrency)
+    together = options.extra.together
     with ExitStack() as stack:
         running = []
         for entry in entries:
-            contestant = Contestant(entry, dtype=dtype, threads=options.threads, concurrency=most)
+            try:
+                contestant = Contestant(entry, dtype=dtype, threads=options.threads, concurrency=together)
+            except RuntimeError as error:
+                report.note(f"{entry.name} did not start: {error}")
+                continue
             stack.callback(contestant.close)
             running.append(contestant)
-        for concurrency in options.extra.concurrency:
+        for concurrency in (1, together):
             able = [contestant for contestant in running if concurrency == 1 or contestant.entry.batched]
             trials = {c.entry.name: lambda c=c, n=concurrency: question.ask(c, n) for c in able}
             speeds = interleave(trials, rounds=options.rounds)
@@ -143,7 +142,7 @@ def _race(report: Report, options: Options, entries: Sequence[Entry], dtype: str
 
 
 def _add(report: Report, where: dict[str, object], speeds: Mapping[str, Samples], question: _Question) -> None:
-    reference = question.reference
+    reference = question.answers[REFERENCE, 1]
     for name, speed in speeds.items():
         answers = question.answers[name, int(str(where["at a time"]))]
         ratio = speed.over(speeds[REFERENCE])

@@ -23,7 +23,7 @@ class Baseline:
     """`options` go to generate (`prompt_lookup_num_tokens`, `assistant_model`, ...)."""
 
     def __init__(self, model: str, dtype: str, options: Mapping[str, Any] | None = None) -> None:
-        self.model: Any = AutoModelForCausalLM.from_pretrained(weights_dir(model), dtype=DTYPES[dtype]).eval()
+        self.model: Any = AutoModelForCausalLM.from_pretrained(weights_dir(model), dtype=DTYPES[dtype])
         self._options = dict(options or {})
         # Never stops early: whoever is compared answers with the same number of tokens.
         self.model.generation_config.eos_token_id = None

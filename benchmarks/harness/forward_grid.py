@@ -33,8 +33,8 @@ class Grid:
             report.add(f"ms of one forward, context {CONTEXT}, {dtype}", {"b": b} | row)
         for k in self.lengths[1:]:
             ratio = self.ms(dtype, 1, k).over(self.ms(dtype, 1, 1))
-            row = {"dtype": dtype, "k": k, "ratio": ratio.median, "spread": ratio.spread}
-            report.add("k tokens over one token, b=1", row)
+            cost = {"dtype": dtype, "k": k, "ratio": ratio.median, "spread": ratio.spread}
+            report.add("k tokens over one token, b=1", cost)
 
 
 def measure_grid(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
@@ -19,7 +20,7 @@ def make_tiny_model(folder: Path) -> Path:
     tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
-    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token=END, pad_token=END)
+    fast: Any = PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token=END, pad_token=END)  # type: ignore[no-untyped-call]
     fast.chat_template = TEMPLATE
     fast.save_pretrained(folder)
     config = LlamaConfig(

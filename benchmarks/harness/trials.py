@@ -46,7 +46,7 @@ def interleave(cells: Mapping[str, Trial], *, rounds: int, warmup: int = 1) -> d
     """Runs every cell once a round and keeps what it returned; every second round goes backwards: drift cancels."""
     gathered: dict[str, list[float]] = {name: [] for name in cells}
     for round_ in range(-warmup, rounds):
-        order = list(cells) if round_ % 2 == 0 else list(reversed(cells))
+        order = list(cells) if round_ % 2 == 0 else list(cells)[::-1]
         for name in order:
             value = cells[name]()
             if round_ >= 0:

@@ -5,7 +5,10 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
+
+import numpy as np
 
 from benchmarks.peer_workers.protocol import Generate, Prompts, Settings, serve
 
@@ -14,10 +17,8 @@ PRECISIONS = {"fp32": "f32", "bf16": "bf16"}
 
 def build(settings: Settings) -> Generate:
     """Compiles the model for the CPU in the asked precision."""
-    import numpy as np
-    import openvino
-    import openvino_genai as genai
-
+    openvino: Any = import_module("openvino")
+    genai: Any = import_module("openvino_genai")
     scheduler = genai.SchedulerConfig()
     scheduler.cache_size = 2
     scheduler.max_num_seqs = settings.concurrency

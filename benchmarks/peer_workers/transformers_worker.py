@@ -14,7 +14,7 @@ def build(settings: Settings) -> Generate:
     torch.set_num_threads(settings.threads)
     options = dict(settings.options)
     if "assistant" in options:
-        options["assistant_model"] = AutoModelForCausalLM.from_pretrained(options.pop("assistant")).eval()
+        options["assistant_model"] = AutoModelForCausalLM.from_pretrained(options.pop("assistant"))
     baseline = Baseline(settings.model, settings.dtype, options)
 
     def generate(prompts: Prompts, concurrency: int, max_tokens: int) -> Prompts:

@@ -75,7 +75,7 @@ def test_numerics_is_exact_where_it_must_be(tiny: str, tmp_path: Path) -> None:
 
 
 def test_peers_race_us_against_transformers_and_say_who_is_missing(tiny: str, tmp_path: Path) -> None:
-    written = run("peers", tiny, tmp_path, "--dtypes", "fp32", "--concurrency", "1", "2", "--vllm-python", "/nowhere")
+    written = run("peers", tiny, tmp_path, "--dtypes", "fp32", "--together", "2", "--vllm-python", "/nowhere")
     (rows,) = written["sections"].values()
     engines = {row["engine"] for row in rows}
     assert engines == {"transformers", "transformers prompt lookup", "paradraft", "paradraft suffix"}
