@@ -93,7 +93,8 @@ def accept_ratio(
     that node i's token was drawn from, given its ancestors and its earlier siblings (drawn without replacement, the
     later ones' are renormalised); None where the token is a function of the context, which is also the default.
     Siblings are tried in order, each against what the earlier ones left of the target (SpecInfer, arXiv 2305.09781).
-    Where the draft ends untested the target draws by itself: there is no residual without a rejection.
+    Where the draft ends untested its own distribution is drawn from: there is no residual without a rejection. No draw
+    uses the noise of `TargetRows.draw`, which a drafter may share: what was proposed, or held back, must not bias it.
 
     Exact only if what was submitted does not depend on a node's own token or later ones (a scheduler that looks at a
     sampled token before it submits it is biased; DSpark, arXiv 2607.05147, appendix A).
@@ -135,11 +136,8 @@ class _Ratio:
     proposals: Sequence[Probs | None]
 
     def decide(self, node: int, depth: int) -> Decision:
-        children = _children(self.draft, node)
-        if not children:
-            return self.target.draw(node + 1), None
         left = np.asarray(self.target.distribution(node + 1), np.float64)
-        for attempt, child in enumerate(children):
+        for attempt, child in enumerate(_children(self.draft, node)):
             token, proposal = self.draft.tokens[child], self.proposals[child]
             proposed = 1.0 if proposal is None else float(proposal[token])
             if self.noise.uniform(depth, attempt) * proposed < left[token]:
