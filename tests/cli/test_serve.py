@@ -1,0 +1,121 @@
+"""paradraft serve as a user starts it: it answers, it stops clean, and it says why where it cannot start."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+PARADRAFT = str(Path(sys.executable).with_name("paradraft"))
+SMALL = ["--dtype", "fp32", "--device", "cpu", "--threads", "1", "--max-num-seqs", "2", "--max-model-len", "256"]
+MARK = "PARADRAFT_TEST_SERVE"
+START_TIMEOUT_S, STOP_TIMEOUT_S = 180.0, 90.0
+
+pytestmark = pytest.mark.ray
+
+
+@pytest.fixture
+def environment() -> Iterator[dict[str, str]]:
+    """Of a user without a cluster; every process below it can be told by MARK."""
+    ray_dir = tempfile.mkdtemp(prefix="pd-ray-", dir="/tmp")  # Ray's sockets need a short path
+    own = {MARK: ray_dir, "RAY_TMPDIR": ray_dir, "RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0"}
+    inherited = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"}
+    yield inherited | own | {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive", "COLUMNS": "200"}
+    shutil.rmtree(ray_dir, ignore_errors=True)
+
+
+def processes_of(environment: dict[str, str]) -> list[str]:
+    """Command lines of the processes that are still there from a server with this environment."""
+    mark, found = f"{MARK}={environment[MARK]}".encode(), []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark in (folder / "environ").read_bytes().split(b"\0"):
+                found.append((folder / "cmdline").read_text())
+        except OSError:  # gone, or not ours to read
+            continue
+    return found
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def started(log: Path, command: list[str], environment: dict[str, str]) -> subprocess.Popen[bytes]:
+    with log.open("w") as output:
+        return subprocess.Popen([PARADRAFT, "serve", *command, *SMALL], env=environment, stdout=output, stderr=output)
+
+
+def wait_until(holds: Callable[[], bool], process: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while not holds():
+        assert process.poll() is None, log.read_text()
+        assert time.monotonic() < deadline, log.read_text()
+        time.sleep(0.2)
+
+
+def test_it_answers_and_stops_without_a_trace(model: str, environment: dict[str, str], tmp_path: Path) -> None:
+    port, log = free_port(), tmp_path / "log"
+    process = started(log, [model, "--served-model-name", "tiny", "--port", str(port)], environment)
+    try:
+        wait_until(lambda: "try: curl" in log.read_text(), process, log)
+        body = {"model": "tiny", "prompt": "abcabc", "max_tokens": 5}
+        answer = httpx.post(f"http://127.0.0.1:{port}/v1/completions", json=body, timeout=60)
+        assert answer.json()["usage"]["completion_tokens"] == 5
+    finally:
+        process.terminate()
+        code = process.wait(timeout=STOP_TIMEOUT_S)
+    assert code == 0, log.read_text()
+    assert processes_of(environment) == []
+    ready, hint, stopped = log.read_text().splitlines()
+    assert ready == f"ready tiny at http://127.0.0.1:{port}/v1, drafts by suffix; Ctrl-C stops it"
+    assert f"curl http://127.0.0.1:{port}/v1/chat/completions" in hint
+    assert stopped == "stopped"
+
+
+def test_ctrl_c_while_it_starts_leaves_nothing_behind(model: str, environment: dict[str, str], tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    process = started(log, [model, "--port", str(free_port())], environment)
+    try:
+        wait_until(lambda: any("ServeController" in line for line in processes_of(environment)), process, log)
+    finally:
+        process.send_signal(signal.SIGINT)
+        code = process.wait(timeout=STOP_TIMEOUT_S)
+    assert code == 0, log.read_text()
+    assert log.read_text() == "stopped\n"
+    assert processes_of(environment) == []
+
+
+def test_a_taken_port_is_told_before_anything_starts(model: str, environment: dict[str, str]) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        command = [PARADRAFT, "serve", model, "--port", str(port), *SMALL]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == [
+        f"error: cannot listen on 127.0.0.1:{port} (Address already in use); choose another --port"
+    ]
+
+
+def test_a_model_that_is_not_there_is_told_in_one_line(environment: dict[str, str], tmp_path: Path) -> None:
+    command = [PARADRAFT, "serve", str(tmp_path), "--port", str(free_port()), *SMALL]
+    done = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=START_TIMEOUT_S, check=False
+    )
+    assert done.returncode == 1
+    assert "has no config.json" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert processes_of(environment) == []
