@@ -25,17 +25,15 @@ def build_app(args: AppArgs) -> Application:
     placement = place(args, _machine())
     verifier = _verifier(args, placement).bind(args, placement)
     front = serve.deployment(
-        gateway(args, VERIFIER),
         name=GATEWAY,
         ray_actor_options={"num_cpus": 0},
         max_ongoing_requests=_GATEWAY_STREAMS,
-    )
+    )(gateway(args, VERIFIER))
     return front.bind(verifier)
 
 
 def _verifier(args: AppArgs, placement: Placement) -> serve.Deployment:
     return serve.deployment(
-        VerifierReplica,
         name=VERIFIER,
         num_replicas=args.replicas,
         ray_actor_options=placement.verifier_options,
@@ -44,7 +42,7 @@ def _verifier(args: AppArgs, placement: Placement) -> serve.Deployment:
         max_ongoing_requests=args.max_num_seqs + args.max_waiting + _CONTROL_CALLS,
         health_check_period_s=2,
         graceful_shutdown_timeout_s=10,
-    )
+    )(VerifierReplica)
 
 
 def _machine() -> Machine:
@@ -54,7 +52,7 @@ def _machine() -> Machine:
 
         cores = len(os.sched_getaffinity(0))
         return Machine(cores=cores, total_cores=cores, gpus=torch.cuda.device_count())
-    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]  # type: ignore[no-untyped-call]
     return Machine(
         cores=int(max(node.get("CPU", 0) for node in nodes)),
         total_cores=int(sum(node.get("CPU", 0) for node in nodes)),

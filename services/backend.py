@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -54,7 +54,7 @@ class Backend(Protocol):
 
     async def card(self) -> ModelCard: ...
 
-    def generate(self, requests: Sequence[Request]) -> AsyncIterator[Outcome]: ...
+    def generate(self, requests: Sequence[Request]) -> AsyncGenerator[Outcome]: ...
 
     async def metrics(self) -> list[list[Metric]]: ...
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+import yaml
 from pydantic import Field, field_validator
 
 from services.speculative_config import SpeculativeConfig
@@ -21,10 +23,10 @@ _DEVICE = re.compile(r"auto|cpu|cuda(:\d+)?")
 class Limits(StrictModel):
     """What one HTTP request may ask for. Beyond it: 413 for the body, 400 that names the field for the others."""
 
-    max_body_bytes: int = Field(4 * 2**20, ge=1024)
-    max_n: int = Field(16, ge=1, le=128)
-    max_prompts: int = Field(64, ge=1)
-    max_stop: int = Field(4, ge=1)
+    max_body_bytes: int = Field(default=4 * 2**20, ge=1024)
+    max_n: int = Field(default=16, ge=1, le=128)
+    max_prompts: int = Field(default=64, ge=1)
+    max_stop: int = Field(default=4, ge=1)
 
 
 class EngineArgs(StrictModel):
@@ -34,16 +36,16 @@ class EngineArgs(StrictModel):
     cache; what does not fit waits, at most `max_waiting` requests, then 429.
     """
 
-    model: str = Field("smollm2-135m", min_length=1)
+    model: str = Field(default="smollm2-135m", min_length=1)
     revision: str | None = None
     dtype: Literal["auto", "fp32", "bf16", "fp16", "float32", "bfloat16", "float16"] = "auto"
     device: str = "auto"
-    threads: int | None = Field(None, ge=1)
-    max_model_len: int | None = Field(None, ge=2)
-    max_num_seqs: int = Field(16, ge=1)
-    max_num_batched_tokens: int = Field(128, ge=1)
-    max_waiting: int = Field(256, ge=0)
-    kv_cache_gib: float = Field(4.0, gt=0)
+    threads: int | None = Field(default=None, ge=1)
+    max_model_len: int | None = Field(default=None, ge=2)
+    max_num_seqs: int = Field(default=16, ge=1)
+    max_num_batched_tokens: int = Field(default=128, ge=1)
+    max_waiting: int = Field(default=256, ge=0)
+    kv_cache_gib: float = Field(default=4.0, gt=0)
     acceptance: Literal["match", "ratio"] = "match"
     speculative_config: SpeculativeConfig | None = None
 
@@ -90,14 +92,16 @@ class AppArgs(EngineArgs):
 
     served_model_name: the name clients use, `model` where absent. replicas: verifiers, each with its own drafter.
     api_keys: key → tenant; with any key, every route but /health needs one, and caches are shared within a tenant only.
+    api_keys_file: a YAML file of such pairs, read where the gateway runs: Ray logs the arguments of an application.
     host, port: read by `paradraft serve`; under `serve run` the `http_options` of the YAML decide.
     """
 
-    served_model_name: str | None = Field(None, min_length=1)
+    served_model_name: str | None = Field(default=None, min_length=1)
     host: str = "127.0.0.1"
-    port: int = Field(8000, ge=0, le=65535)
-    replicas: int = Field(1, ge=1)
+    port: int = Field(default=8000, ge=0, le=65535)
+    replicas: int = Field(default=1, ge=1)
     api_keys: dict[str, str] = Field(default_factory=dict, repr=False)
+    api_keys_file: str | None = None
     limits: Limits = Limits()
 
     @field_validator("api_keys")
@@ -106,6 +110,23 @@ class AppArgs(EngineArgs):
         if "" in api_keys:
             raise ValueError("an API key is empty; remove it, or give it at least one character")
         return api_keys
+
+    def tenants(self) -> dict[str, str]:
+        """Tenant of each key, the file's included. ValueError where the file is not what it should be."""
+        if self.api_keys_file is None:
+            return self.api_keys
+        try:
+            listed = yaml.safe_load(Path(self.api_keys_file).read_text())
+        except OSError as error:
+            raise ValueError(f"api_keys_file {self.api_keys_file!r} cannot be read: {error.strerror}") from None
+        except yaml.YAMLError:  # its message would quote keys
+            listed = None
+        pairs = listed.items() if isinstance(listed, dict) else [(None, None)]
+        if not all(isinstance(key, str) and key and isinstance(tenant, str) for key, tenant in pairs):
+            raise ValueError(
+                f"api_keys_file {self.api_keys_file!r} must hold lines of `key: tenant`, both strings"
+            )
+        return self.api_keys | dict(pairs)
 
     @property
     def public_name(self) -> str:

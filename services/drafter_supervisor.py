@@ -60,10 +60,9 @@ class DrafterSupervisor:
             actor = self._spawn()
 
     def _spawn(self) -> Any:
-        strategy = PlacementGroupSchedulingStrategy(
-            placement_group=get_current_placement_group(),
-            placement_group_bundle_index=self._placement.drafter_bundle,
-        )
+        group = get_current_placement_group()
+        assert group is not None, "a supervisor runs in an actor that has a placement group"
+        strategy = PlacementGroupSchedulingStrategy(group, self._placement.drafter_bundle)
         # Ray remembers the name of a dead actor as long as its handles live: each actor has a name of its own.
         name = f"{self._name}-{next(self._generations)}"
         actor = ray.remote(DrafterService).options(

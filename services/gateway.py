@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncGenerator, Sequence
-from typing import Any
+from typing import Any, cast
 
 from fastapi import FastAPI
 from prometheus_client.metrics_core import Metric
 from ray import serve
 from ray.exceptions import RayError, TaskCancelledError
 from ray.serve.exceptions import RayServeException, RequestCancelledError
-from ray.serve.handle import DeploymentHandle
+from ray.serve.handle import DeploymentHandle, DeploymentResponseGenerator
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from protos.messages import Request
 from services.backend import ModelCard, Outcome, Refusal, Speculation
 from services.config import AppArgs
 from services.openai_api.api import create_api
+from services.serve_logging import log_through_serve
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +29,7 @@ UNAVAILABLE = Refusal(status=503, message="the verifier went away; send the requ
 class ServeBackend:
     """Calls go to the least busy verifier; metrics come from every one."""
 
-    def __init__(self, verifiers: DeploymentHandle) -> None:
+    def __init__(self, verifiers: DeploymentHandle[Any]) -> None:
         self._verifiers = verifiers
         # By value, over gRPC: a streamed item of some bytes costs a fraction of one through the object store.
         self._stream = verifiers.options(stream=True, _by_reference=False)
@@ -40,7 +41,7 @@ class ServeBackend:
 
     async def generate(self, requests: Sequence[Request]) -> AsyncGenerator[Outcome]:
         """See Backend."""
-        outcomes = self._stream.generate.remote(requests)
+        outcomes = cast("DeploymentResponseGenerator[Any]", self._stream.generate.remote(requests))
         try:
             async for outcome in outcomes:
                 yield outcome
@@ -48,7 +49,7 @@ class ServeBackend:
             logger.exception("lost the verifier of %s", requests[0].request_id)
             yield UNAVAILABLE
         finally:
-            outcomes.cancel()
+            outcomes.cancel()  # type: ignore[no-untyped-call]
 
     async def metrics(self) -> list[list[Metric]]:
         """See Backend. A verifier that is starting or dying is left out: it must not hide the others."""
@@ -85,6 +86,7 @@ def gateway(args: AppArgs, verifier_name: str) -> type[Any]:
     """The ingress class; its replica finds the verifiers by name, and serves once one of them runs."""
 
     def _asgi_app() -> FastAPI:
+        log_through_serve()
         app_name = serve.get_replica_context().app_name
         app = create_api(ServeBackend(serve.get_deployment_handle(verifier_name, app_name=app_name)), args)
         app.add_middleware(DisconnectMessage)

@@ -24,7 +24,7 @@ class SpeculativeConfig(StrictModel):
 
     method: str
     transport: Literal["local", "grpc"] = "grpc"
-    draft_timeout_s: float = Field(0.25, gt=0, le=60)
+    draft_timeout_s: float = Field(default=0.25, gt=0, le=60)
 
     @model_validator(mode="before")
     @classmethod

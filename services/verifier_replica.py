@@ -12,6 +12,7 @@ from protos.messages import Request
 from services.backend import ModelCard, Outcome, Speculation
 from services.config import AppArgs
 from services.placement import Placement
+from services.serve_logging import log_through_serve
 
 if TYPE_CHECKING:
     from services.verifier_assembly import Assembly
@@ -22,9 +23,11 @@ class VerifierReplica:
 
     _assembly: Assembly | None = None
 
-    async def __init__(self, args: AppArgs, placement: Placement) -> None:
+    # Ray Serve awaits a constructor that is async.
+    async def __init__(self, args: AppArgs, placement: Placement) -> None:  # type: ignore[misc]
         from services.verifier_assembly import assemble  # torch: whoever only deploys this class does without
 
+        log_through_serve()
         context = serve.get_replica_context()
         name = f"{context.app_name}-drafter-{context.replica_tag}"
         self._assembly = await assemble(args, placement, engine=str(context.rank.rank), drafter_name=name)

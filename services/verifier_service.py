@@ -15,7 +15,7 @@ from protos.messages import Request, Verdict
 from services.backend import ModelCard, Outcome, Refusal, Speculation
 from services.metrics_engine import engine_families
 from services.metrics_latency import Latency
-from verifier.engine import QueueFullError
+from verifier.admission import QueueFullError
 from verifier.engine_loop import EngineLoop
 
 logger = logging.getLogger(__name__)

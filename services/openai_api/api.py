@@ -36,7 +36,7 @@ def create_api(backend: Backend, args: AppArgs) -> FastAPI:
 
     # Bodies are read raw, to refuse them in OpenAI's shape; generated pages would describe none of their fields.
     app = FastAPI(title="paradraft", lifespan=_lifespan, docs_url=None, redoc_url=None, openapi_url=None)
-    app.add_middleware(ApiKeys, tenants=args.api_keys)
+    app.add_middleware(ApiKeys, tenants=args.tenants())
     errors.install(app)
     for method, path, endpoint in _ROUTES:
         app.add_api_route(path, _handler(endpoint), methods=[method], response_model=None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from protos.messages import Finish
@@ -25,7 +25,7 @@ async def primed(batches: AsyncGenerator[Verdicts]) -> AsyncGenerator[Verdicts]:
     """The same batches, the first of which has already arrived: a refusal becomes a status, not a broken stream."""
     first = await anext(batches)
 
-    async def _all() -> AsyncIterator[Verdicts]:
+    async def _all() -> AsyncGenerator[Verdicts]:
         async with aclosing(batches):
             yield first
             async for batch in batches:

@@ -25,7 +25,7 @@ class SpeculativeOptions(_Body):
     """Ours: speculation of this request, off or shorter than the server's. The text is the same either way."""
 
     enabled: bool = True
-    num_speculative_tokens: int | None = Field(None, ge=1)
+    num_speculative_tokens: int | None = Field(default=None, ge=1)
 
     def to_message(self) -> Speculative:
         """The record the engine reads."""
@@ -45,23 +45,23 @@ class GenerationRequest(_Body):
     default_tokens: ClassVar[int | None] = None
 
     model: str
-    temperature: float = Field(1.0, ge=0, le=2)
-    top_p: float = Field(1.0, gt=0, le=1)
-    n: int = Field(1, ge=1)
-    max_tokens: int | None = Field(None, ge=1)
+    temperature: float = Field(default=1.0, ge=0, le=2)
+    top_p: float = Field(default=1.0, gt=0, le=1)
+    n: int = Field(default=1, ge=1)
+    max_tokens: int | None = Field(default=None, ge=1)
     stop: Annotated[list[str], BeforeValidator(_one_or_many)] = Field(default_factory=list)
-    presence_penalty: float = Field(0.0, ge=-2, le=2)
-    frequency_penalty: float = Field(0.0, ge=-2, le=2)
+    presence_penalty: float = Field(default=0.0, ge=-2, le=2)
+    frequency_penalty: float = Field(default=0.0, ge=-2, le=2)
     logit_bias: dict[str, float] = Field(default_factory=dict)
-    seed: int | None = Field(None, ge=0)
+    seed: int | None = Field(default=None, ge=0)
     stream: bool = False
     stream_options: StreamOptions | None = None
     user: str | None = None
 
-    top_k: int = Field(0, ge=-1)
-    min_p: float = Field(0.0, ge=0, le=1)
-    repetition_penalty: float = Field(1.0, gt=0)
-    min_tokens: int = Field(0, ge=0)
+    top_k: int = Field(default=0, ge=-1)
+    min_p: float = Field(default=0.0, ge=0, le=1)
+    repetition_penalty: float = Field(default=1.0, gt=0)
+    min_tokens: int = Field(default=0, ge=0)
     stop_token_ids: list[int] = Field(default_factory=list)
     ignore_eos: bool = False
     include_stop_str_in_output: bool = False
@@ -108,9 +108,9 @@ class ChatRequest(GenerationRequest):
     """Body of /v1/chat/completions."""
 
     messages: list[ChatMessage] = Field(min_length=1)
-    max_completion_tokens: int | None = Field(None, ge=1)
+    max_completion_tokens: int | None = Field(default=None, ge=1)
     logprobs: bool = False
-    top_logprobs: int | None = Field(None, ge=0, le=MAX_LOGPROBS)
+    top_logprobs: int | None = Field(default=None, ge=0, le=MAX_LOGPROBS)
 
     @model_validator(mode="after")
     def _fields_agree(self) -> ChatRequest:
@@ -140,7 +140,7 @@ class CompletionRequest(GenerationRequest):
     default_tokens: ClassVar[int | None] = 16
 
     prompt: str | list[str] | Ids | list[Ids]
-    logprobs: int | None = Field(None, ge=0, le=MAX_LOGPROBS)
+    logprobs: int | None = Field(default=None, ge=0, le=MAX_LOGPROBS)
 
     def num_logprobs(self) -> int | None:
         """See GenerationRequest."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -59,6 +60,23 @@ def test_a_wrong_option_is_explained(options: dict[str, Any], parts: list[str]) 
         AppArgs.model_validate(options)
     for part in parts:
         assert part in str(caught.value)
+
+
+def test_keys_from_a_file_join_those_given(tmp_path: Path) -> None:
+    listed = tmp_path / "keys.yaml"
+    listed.write_text("key-b: b\n")
+    assert AppArgs(api_keys={"key-a": "a"}, api_keys_file=str(listed)).tenants() == {"key-a": "a", "key-b": "b"}
+
+
+@pytest.mark.parametrize("text", ["", "key-b\n", "- key-b\n", "key-b: 3\n", "'': b\n", "{key-b"])
+def test_a_file_that_holds_no_keys_is_refused_by_name_and_without_its_text(tmp_path: Path, text: str) -> None:
+    listed = tmp_path / "keys.yaml"
+    listed.write_text(text)
+    with pytest.raises(ValueError, match=r"keys\.yaml") as caught:
+        AppArgs(api_keys_file=str(listed)).tenants()
+    assert "key-b" not in str(caught.value)
+    with pytest.raises(ValueError, match=r"none\.yaml"):
+        AppArgs(api_keys_file=str(tmp_path / "none.yaml")).tenants()
 
 
 def test_keys_are_secret() -> None:
