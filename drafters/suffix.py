@@ -21,7 +21,6 @@ from protos.draft import ANCHOR, Draft
 from protos.messages import DraftChunk, DraftQuery
 
 PROMPT_CONTEXT = 32
-PAST_MIN_MATCH = 2
 
 
 @dataclass(slots=True, kw_only=True)
@@ -99,7 +98,7 @@ class SuffixDrafter:
         chains: list[Chain] = []
         rivals: list[Chain] = []
         for source, index in ((Source.OWN, state.text), (Source.PAST, self.past.of(state.tenant))):
-            found = index.match(end, min_length=PAST_MIN_MATCH if source is Source.PAST else 1) if index else None
+            found = index.match(end) if index is not None else None
             if index is None or found is None or self._config.reach(found.length) < 1:
                 continue
             threshold = self._config.suffix_decoding_min_token_prob

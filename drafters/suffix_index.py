@@ -89,10 +89,10 @@ class SuffixIndex:
             del previous[:count]
         self.start += count
 
-    def match(self, end: array[int], *, min_length: int = 1) -> Match | None:
+    def match(self, end: array[int]) -> Match | None:
         """The longest match of a text that ends with `end`; the index's own end never matches itself."""
         for order, head, previous in zip(ORDERS, self._heads, self._previous, strict=True):
-            if len(end) < order or order < min_length:
+            if len(end) < order:
                 continue
             found = self._chain(head.get(end[-order:].tobytes(), NOWHERE), previous, order)
             if found:

@@ -14,7 +14,8 @@ def answer(seed: int, size: int = 9) -> array[int]:
 
 def finds(store: PastAnswers, tenant: str, text: array[int]) -> bool:
     index = store.of(tenant)
-    return index is not None and index.match(text[:4], min_length=4) is not None
+    match = index.match(text[:4]) if index is not None else None
+    return match is not None and match.length == 4
 
 
 def test_ten_times_the_capacity_stays_within_it() -> None:

@@ -71,10 +71,3 @@ def test_forgetting_everything_leaves_nothing(text: list[int], first: int) -> No
     assert not any(index._heads)
     assert not any(index._previous)
     assert len(index.last(8)) == 0
-
-
-def test_short_match_can_be_ruled_out() -> None:
-    index = SuffixIndex()
-    index.extend([1, 2, 3, 9, 3])
-    assert index.match(index.last(64)) is not None
-    assert index.match(index.last(64), min_length=2) is None
