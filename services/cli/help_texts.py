@@ -23,6 +23,7 @@ APP_HELP = {
     "port": "Port to listen on.",
     "replicas": "Copies of the model, each with its own drafter.",
     "api_keys": 'API keys to tenants, e.g. \'{"secret": "team-a"}\'. Safer in a --config file.',
+    "api_keys_file": "YAML file with one line of `key: tenant` for each API key.",
     "limits": "What one HTTP request may ask for, e.g. '{\"max_n\": 4}'.",
 }
 
