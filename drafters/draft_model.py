@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 
 import torch
 
+from drafters.checkpoints import check_same_tokenizer, fitting_max_len, load_tokenizer
 from drafters.context import DrafterContext
 from drafters.draft_model_config import DraftModelConfig
 from drafters.slots import SlotState, SlotTable
-from drafters.tokenizers import check_same_tokenizer, load_tokenizer
 from modeling.sampling import TokenSampler
 from modeling.target import TargetSpec, load_target
 from modeling.work import Runner, Work
@@ -196,6 +196,7 @@ def build_draft_model(config: DraftModelConfig, context: DrafterContext) -> Draf
         device=config.draft_device or context.device,
         threads=config.draft_threads or context.threads,
         max_num_seqs=context.max_num_seqs,
+        max_model_len=fitting_max_len(config.model, config.revision, context.max_model_len),
         kv_cache_gib=config.draft_kv_cache_gib,
     )
     draft = load_target(spec)

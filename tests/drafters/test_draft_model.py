@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from drafters.draft_model_config import DraftModelConfig
 from drafters.registry import build_drafter
 from modeling.sampling import TokenSampler
 from modeling.target import Target, TargetSpec, load_target
-from modeling.work import Work
+from modeling.work import Forward, Work
 from protos.interfaces import Drafter
 from protos.messages import Tokens
 from protos.sampling_params import SamplingParams
@@ -45,6 +46,19 @@ def target_text(target: Target, prompt: Tokens, params: SamplingParams, count: i
         sampler.commit(token)
         text.append(token)
     return tuple(text[len(prompt) :])
+
+
+def spied(drafter: DraftModel) -> list[Work]:
+    """The works that the drafter's runner gets from now on."""
+    works: list[Work] = []
+    forward = drafter._runner.forward
+
+    def spying(given: Sequence[Work], **taps: Any) -> Forward:
+        works.extend(given)
+        return forward(given, **taps)
+
+    drafter._runner.forward = spying  # type: ignore[method-assign]
+    return works
 
 
 class TestDraftModel(DrafterContract):
@@ -86,9 +100,7 @@ def test_rows_after_partial_and_full_acceptance(checkpoint: Path, accepted: int)
     prompt = (1, 2, 3)
     (chunk,) = drafter.draft([query(prompt)])
     assert len(chunk.tokens) == 4
-    works: list[Work] = []
-    forward = drafter._runner.forward
-    drafter._runner.forward = lambda w, **kw: works.extend(w) or forward(w, **kw)  # type: ignore[method-assign]
+    works = spied(drafter)
     own = (chunk.tokens[accepted] + 1) % 200 if accepted < 4 else 7
     (after,) = drafter.draft([query(prompt + chunk.tokens[:accepted] + (own,), seen=3)])
     assert works[0].start == 3 + min(accepted, 3)
@@ -100,11 +112,9 @@ def test_rows_after_partial_and_full_acceptance(checkpoint: Path, accepted: int)
 def test_long_prompt_is_ingested_in_pieces(checkpoint: Path) -> None:
     text = tuple(i % 250 for i in range(MAX_WORK_TOKENS + 100))
     drafter = build(checkpoint)
-    sizes: list[int] = []
-    forward = drafter._runner.forward
-    drafter._runner.forward = lambda w, **kw: sizes.extend(len(x.tokens) for x in w) or forward(w, **kw)  # type: ignore[method-assign]
+    works = spied(drafter)
     (long,) = drafter.draft([query(text)])
-    assert sizes[:2] == [MAX_WORK_TOKENS, 100]
+    assert [len(work.tokens) for work in works[:2]] == [MAX_WORK_TOKENS, 100]
     (rest,) = drafter.draft([query(text, seen=len(text) - 1)])
     assert rest.tokens == long.tokens
 
@@ -186,18 +196,28 @@ def test_another_tokenizer_is_refused(checkpoint: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("given", [{"model": "/no/such/model"}, {"draft_device": "tpu"}])
-def test_wrong_path_or_device_fails_at_start(checkpoint: Path, given: dict[str, str]) -> None:
+def test_wrong_path_or_device_fails_at_start(checkpoint: Path, given: dict[str, Any]) -> None:
     context = DrafterContext(target=str(checkpoint), vocab_size=VOCAB_SIZE)
     with pytest.raises(ValueError, match=r"no/such/model|tpu"):
-        build_drafter(DraftModelConfig(**{"model": str(checkpoint)} | given), context)
+        build_drafter(DraftModelConfig(**({"model": str(checkpoint)} | given)), context)
 
 
 def test_a_tokenizer_that_adds_a_mark_does_not_stutter(checkpoint: Path) -> None:
     """Ids cross, not text: what the draft model reads is what the target read, with nothing put in front."""
     drafter = build(checkpoint)
-    works: list[Work] = []
-    forward = drafter._runner.forward
-    drafter._runner.forward = lambda w, **kw: works.extend(w) or forward(w, **kw)  # type: ignore[method-assign]
+    works = spied(drafter)
     (chunk,) = drafter.draft([query((256, 1, 2))])
     assert works[0].tokens == (256, 1, 2)
     assert torch.tensor(chunk.tokens).max() < VOCAB_SIZE
+
+
+def test_context_length_is_the_shorter_of_both(checkpoint: Path) -> None:
+    for wanted, own in ((100, 100), (5000, 1024)):
+        context = DrafterContext(
+            target=str(checkpoint), vocab_size=VOCAB_SIZE, max_num_seqs=1, max_model_len=wanted, threads=1
+        )
+        drafter = build_drafter(DraftModelConfig(model=str(checkpoint)), context)
+        (fits,) = drafter.draft([query([5] * (own - 1), request_id="fits")])
+        drafter.close("fits")
+        (full,) = drafter.draft([query([5] * own, request_id="full")])
+        assert (len(fits.tokens), len(full.tokens)) == (1, 0)

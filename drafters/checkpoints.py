@@ -1,11 +1,11 @@
-"""A draft model's ids must mean what the target's mean: loads the target's tokenizer and compares the two."""
+"""What a drafter checks of two checkpoints before it loads weights: tokenizers that must agree, and context lengths."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from transformers import AutoTokenizer
+from transformers import AutoConfig, AutoTokenizer
 
 from modeling.builtin import BUILTIN, builtin_dir
 
@@ -32,4 +32,21 @@ def check_same_tokenizer(target: Tokenizer, draft: Tokenizer) -> None:
 
 def load_tokenizer(model: str, revision: str | None = None) -> Any:
     """The tokenizer of a model by name or path, without its weights."""
-    return AutoTokenizer.from_pretrained(builtin_dir() if model == BUILTIN else model, revision=revision)
+    return AutoTokenizer.from_pretrained(_source(model), revision=revision)
+
+
+def fitting_max_len(model: str, revision: str | None, wanted: int) -> int | None:
+    """`wanted` tokens of context, or the model's own limit where that is less; None where there is no such model.
+
+    The loader that comes next says what is wrong with a model that cannot be read.
+    """
+    try:
+        config = AutoConfig.from_pretrained(_source(model), revision=revision)
+    except (OSError, ValueError):
+        return None
+    own: int | None = getattr(config, "max_position_embeddings", None)
+    return wanted if own is None else min(wanted, own)
+
+
+def _source(model: str) -> str:
+    return str(builtin_dir()) if model == BUILTIN else model
