@@ -63,10 +63,10 @@ def _take_down(*, own: bool) -> None:
     if not ray.is_initialized():
         return
     if own:
-        serve.shutdown()
+        serve.shutdown()  # type: ignore[no-untyped-call]
     else:
         serve.delete(APP_NAME)
-    ray.shutdown()  # type: ignore[no-untyped-call]
+    ray.shutdown()
 
 
 def _deploy(args: AppArgs) -> None:

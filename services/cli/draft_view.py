@@ -59,8 +59,11 @@ class DraftView:
 
     def _print(self, text: str, source: str) -> None:
         self._mark(drafted=source != TARGET)
-        style = self._style(source) if self._coloured else ""
-        self._console.print(Text(text, style=style), end="", soft_wrap=True)
+        shown = Text(text)
+        if self._coloured:
+            # A line break with a background would paint the whole next line where the terminal scrolls.
+            shown.highlight_regex(r"[^\n]+", self._style(source))
+        self._console.print(shown, end="", soft_wrap=True, highlight=False)
 
     def _mark(self, *, drafted: bool) -> None:
         if not self._coloured and drafted != self._marked:

@@ -95,3 +95,14 @@ def test_the_sums_come_from_the_statistics(model: str) -> None:
     shown = show(model, Console(file=io.StringIO(), width=200))
     tokens = len(AutoTokenizer.from_pretrained(model)(TEXT)["input_ids"])
     assert f"{tokens} tokens in 2.0 s, {tokens / 2:.1f} tok/s, accepted length 2.00, 1 of 4 drafted" in shown
+
+
+def test_line_breaks_have_no_colour(model: str) -> None:
+    """A terminal that scrolls would fill the new line with the background."""
+    console = Console(file=io.StringIO(), width=20, force_terminal=True, color_system="truecolor")
+    tokens = tuple(AutoTokenizer.from_pretrained(model)("a\n\nb")["input_ids"])
+    view = DraftView(console, AutoTokenizer.from_pretrained(model), ())
+    view.show(Verdict(request_id="r", base_len=0, tokens=tokens, sources=("suffix",) * len(tokens), text="a\n\nb"))
+    assert isinstance(console.file, io.StringIO)
+    assert "a\x1b[0m\n" in console.file.getvalue()
+    assert not re.search(r"\x1b\[[^m]*4\d[^m]*m\n", console.file.getvalue())
