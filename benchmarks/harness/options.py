@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import atexit
+import shutil
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -14,6 +16,7 @@ from transformers.utils import logging as transformers_logging
 
 from benchmarks.harness.provenance import ROOT
 from benchmarks.harness.tiny import make_tiny_model
+from modeling.builtin import BUILTIN
 
 RESULTS = ROOT / "benchmarks" / "results"
 
@@ -56,9 +59,7 @@ def read_options(parser: argparse.ArgumentParser, argv: Sequence[str] | None, *,
     parsed = parser.parse_args(arguments)
     if parsed.threads is not None:
         torch.set_num_threads(parsed.threads)
-    model = parsed.model
-    if model is None:
-        model = str(make_tiny_model(Path(tempfile.mkdtemp(prefix="tiny-")))) if parsed.quick else "smollm2-135m"
+    model = parsed.model or (_tiny_model() if parsed.quick else BUILTIN)
     return Options(
         name=parser.prog.rpartition(".")[2],
         command=(*parser.prog.split(), *arguments),
@@ -71,3 +72,10 @@ def read_options(parser: argparse.ArgumentParser, argv: Sequence[str] | None, *,
         out=parsed.out or (None if parsed.quick else RESULTS),
         extra=parsed,
     )
+
+
+def _tiny_model() -> str:
+    """A tiny model in a folder that goes with this process."""
+    folder = Path(tempfile.mkdtemp(prefix="tiny-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return str(make_tiny_model(folder))
