@@ -50,6 +50,10 @@ class DrafterSupervisor:
         logger.info("drafter %s runs in process %d", self._name, pid)
         self._watch = asyncio.create_task(self._keep_alive(actor))
 
+    def close(self) -> None:
+        """Removes the socket; the actor ends with this process, its owner."""
+        self._directory.cleanup()
+
     async def _keep_alive(self, actor: Any) -> None:
         while True:
             try:

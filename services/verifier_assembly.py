@@ -32,6 +32,12 @@ class Assembly:
     service: VerifierService
     supervisor: DrafterSupervisor | None
 
+    def shutdown(self) -> None:
+        """Ends the engine, and leaves no file behind."""
+        self.service.shutdown()
+        if self.supervisor is not None:
+            self.supervisor.close()
+
 
 async def assemble(args: AppArgs, placement: Placement, *, engine: str, drafter_name: str) -> Assembly:
     """Loads and starts everything, off the event loop where it blocks. `engine` labels the metrics."""

@@ -56,4 +56,4 @@ class VerifierReplica:
 
     def __del__(self) -> None:
         if self._assembly is not None:
-            self._assembly.service.shutdown()
+            self._assembly.shutdown()
