@@ -37,7 +37,7 @@ def _one_or_many(value: object) -> object:
 
 
 class GenerationRequest(_Body):
-    """Fields of both endpoints. Below the blank line: vLLM's extensions, then ours, `return_metrics` and `speculative` (docs/openai-api.md).
+    """Fields of both endpoints. Below the blank line: vLLM's extensions, then ours: `return_metrics`, `speculative`.
 
     default_tokens: what max_tokens is where the client does not say; None: all that the context still holds.
     """
