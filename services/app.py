@@ -42,6 +42,7 @@ def _verifier(args: AppArgs, placement: Placement) -> serve.Deployment:
         max_ongoing_requests=args.max_num_seqs + args.max_waiting + _CONTROL_CALLS,
         health_check_period_s=2,
         graceful_shutdown_timeout_s=10,
+        max_constructor_retry_count=1,  # a model that cannot be loaded once cannot be loaded twice
     )(VerifierReplica)
 
 

@@ -123,9 +123,7 @@ class AppArgs(EngineArgs):
             listed = None
         pairs = listed.items() if isinstance(listed, dict) else [(None, None)]
         if not all(isinstance(key, str) and key and isinstance(tenant, str) for key, tenant in pairs):
-            raise ValueError(
-                f"api_keys_file {self.api_keys_file!r} must hold lines of `key: tenant`, both strings"
-            )
+            raise ValueError(f"api_keys_file {self.api_keys_file!r} must hold lines of `key: tenant`, both strings")
         return self.api_keys | dict(pairs)
 
     @property

@@ -6,12 +6,12 @@ import asyncio
 import logging
 from dataclasses import dataclass, replace
 
-from drafters.context import DrafterContext
 from drafters.registry import build_drafter
 from modeling.target import load_target
 from protos.interfaces import AsyncDrafter
 from services.config import AppArgs
 from services.drafter_supervisor import DrafterSupervisor
+from services.in_process import drafter_context
 from services.placement import Placement
 from services.speculative_config import SpeculativeConfig
 from services.transports.grpc_client import GrpcDrafter
@@ -47,15 +47,8 @@ async def assemble(args: AppArgs, placement: Placement, *, engine: str, drafter_
     supervisor: DrafterSupervisor | None = None
     speculative = args.speculative_config
     if speculative is not None:
-        context = DrafterContext(
-            target=args.model,
-            vocab_size=target.vocab_size,
-            max_num_seqs=args.max_num_seqs,
-            max_model_len=target.max_model_len,
-            device=placement.device,
-            dtype=args.dtype,
-            threads=placement.drafter_threads or placement.verifier_threads,
-        )
+        threads = placement.drafter_threads or placement.verifier_threads
+        context = drafter_context(args, target, threads=threads)
         if speculative.transport == "local":
             drafter = LocalDrafter(await asyncio.to_thread(build_drafter, speculative.drafter, context))
         else:

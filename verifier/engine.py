@@ -46,7 +46,7 @@ class Engine:
         with self._lock:
             if request.request_id in self._sequences:
                 raise ValueError(f"request_id {request.request_id!r} is running already; give another")
-            if len(self._batcher.waiting) >= self._config.max_waiting:
+            if len(self._batcher.waiting) >= self._config.max_waiting + self._batcher.pool.num_free:
                 raise QueueFullError(len(self._batcher.waiting))
             sequence = Sequence(request, self._target)
             self._sequences[request.request_id] = sequence

@@ -11,8 +11,8 @@ class EngineConfig:
     """Limits of one engine.
 
     num_speculative_tokens: longest draft verified at once (tree nodes count). max_num_batched_tokens: rows of one
-    forward. max_waiting: requests that may queue; one more is refused. draft_timeout_s: how long a step waits for
-    drafts before it decodes plainly.
+    forward. max_waiting: requests that may queue for a slot; one more is refused. draft_timeout_s: how long a step
+    waits for drafts before it decodes plainly.
     """
 
     num_speculative_tokens: int = 0

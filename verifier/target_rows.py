@@ -11,7 +11,7 @@ from verifier.sequence import Sequence
 
 
 class SequenceRows:
-    """Implements acceptance.TargetRows. logits [rows, V]; `best`: each row's argmax, taken for the whole batch at once."""
+    """Implements acceptance.TargetRows. logits [rows, V]; `best`: argmax of each row, taken for the batch at once."""
 
     def __init__(self, sequence: Sequence, logits: torch.Tensor, best: Seq[int]) -> None:
         self._sequence = sequence

@@ -75,14 +75,16 @@ def test_an_aborted_request_says_so(make_engine: MakeEngine) -> None:
     assert [(v.request_id, v.finish) for v in engine.step()] == [("r", Finish.ABORT)]
 
 
-def test_a_full_queue_refuses(make_engine: MakeEngine) -> None:
-    engine = make_engine(max_waiting=2)
-    for i in range(2):
+@pytest.mark.parametrize("waiting", [0, 2])
+def test_a_full_queue_refuses(make_engine: MakeEngine, waiting: int) -> None:
+    """Free slots do not count as waiting: four run at once here, and `waiting` more may queue."""
+    engine = make_engine(max_waiting=waiting)
+    for i in range(4 + waiting):
         engine.add(request(f"r{i}"))
     with pytest.raises(QueueFullError) as refused:
-        engine.add(request("r2"))
+        engine.add(request("too many"))
     assert refused.value.retry_after_s >= 1
-    assert len(run(engine, [])) == 2
+    assert len(run(engine, [])) == 4 + waiting
 
 
 @pytest.mark.parametrize(
