@@ -9,7 +9,6 @@ number of rows.
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import pairwise
 
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -60,12 +59,11 @@ def _packed_product(weight: torch.Tensor, bias: torch.Tensor | None) -> Product:
 
 def _blockwise(product: Product, x: torch.Tensor, block: int) -> torch.Tensor:
     rows = x.shape[0]
-    bounds = list(range(0, rows, block))
-    if rows - bounds[-1] == 1:  # never leave a single row over
-        bounds[-1] -= 1
-        parts = [product(x[a:b]) for a, b in pairwise(bounds)]
-        return torch.cat([*parts, product(x[rows - 2 :])])
-    return torch.cat([product(x[a : a + block]) for a in bounds])
+    alone = rows % block == 1
+    parts = [product(x[a : a + block]) for a in range(0, rows - alone, block)]
+    if alone:  # a single row left over is computed with the one before it
+        parts.append(product(x[rows - 2 :])[1:])
+    return torch.cat(parts)
 
 
 def _find_row_block(product: Product, weight: torch.Tensor) -> int:
