@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import zip_longest
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +51,7 @@ class DraftQuery:
     `tail` holds the committed tokens at positions `base_len - len(tail) .. base_len - 1`: those the drafter is not
     known to have seen. The drafter truncates its state to `base_len - len(tail)`, ingests the tail, and drafts at most
     `budget` tokens; there is no commit or rollback message. `params` lets a drafter draw with the target's own noise.
+    `prompt_len`: how many of the committed tokens are the prompt's.
     `features`: target features of the tail's positions, shape [len(tail), d], or None.
     """
 
@@ -58,6 +61,7 @@ class DraftQuery:
     budget: int
     params: SamplingParams
     tenant: str = ""
+    prompt_len: int = 0
     features: NDArray[np.generic] | None = None
 
     @property
@@ -101,7 +105,8 @@ class RequestStats:
     """Speculation of one request so far. A draft is counted when at least one of its tokens was verified.
 
     `drafted`: tokens proposed; `verified`: of those, the ones the target processed; `accepted_per_pos[i]`: drafts whose
-    (i+1)-th token was accepted and emitted. Accepted length is `1 + sum(accepted_per_pos) / num_drafts`.
+    (i+1)-th token was accepted and emitted. `queue_seconds`: from arrival to a KV slot. `+` joins those of several
+    requests.
     """
 
     num_drafts: int = 0
@@ -110,12 +115,31 @@ class RequestStats:
     accepted_per_pos: tuple[int, ...] = ()
     steps: int = 0
     cached_prompt_tokens: int = 0
+    queue_seconds: float = 0.0
     sources: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def accepted(self) -> int:
         """Draft tokens that became text."""
         return sum(self.accepted_per_pos)
+
+    @property
+    def accepted_length(self) -> float | None:
+        """Tokens emitted per verification of a draft, the target's own included; None where nothing was drafted."""
+        return 1 + self.accepted / self.num_drafts if self.num_drafts else None
+
+    def __add__(self, other: RequestStats) -> RequestStats:
+        positions = zip_longest(self.accepted_per_pos, other.accepted_per_pos, fillvalue=0)
+        return RequestStats(
+            num_drafts=self.num_drafts + other.num_drafts,
+            drafted=self.drafted + other.drafted,
+            verified=self.verified + other.verified,
+            accepted_per_pos=tuple(map(sum, positions)),
+            steps=self.steps + other.steps,
+            cached_prompt_tokens=self.cached_prompt_tokens + other.cached_prompt_tokens,
+            queue_seconds=self.queue_seconds + other.queue_seconds,
+            sources=dict(Counter(self.sources) + Counter(other.sources)),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

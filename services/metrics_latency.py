@@ -40,6 +40,8 @@ class Latency:
             "vllm:request_time_per_output_token_seconds", "Mean time per token after the first, by request.", _PER_TOKEN
         )
         self.end_to_end = self._histogram("vllm:e2e_request_latency_seconds", "Arrival to last token.", _REQUEST)
+        self.queue = self._histogram("vllm:request_queue_time_seconds", "Arrival to a KV slot.", _REQUEST)
+        self.prefill = self._histogram("vllm:request_prefill_time_seconds", "KV slot to first token.", _REQUEST)
         self.decode = self._histogram("vllm:request_decode_time_seconds", "First to last token.", _REQUEST)
         self.prompt_tokens = self._histogram("vllm:request_prompt_tokens", "Prompt tokens of a request.", lengths)
         self.generation_tokens = self._histogram("vllm:request_generation_tokens", "Tokens of an answer.", lengths)
@@ -80,12 +82,14 @@ class RequestClock:
             self._tokens += len(verdict.tokens)
             self._last = now
         if verdict.finish in {Finish.STOP, Finish.LENGTH}:
-            self._finish(now)
+            self._finish(now, queued=verdict.stats.queue_seconds if verdict.stats else 0.0)
 
-    def _finish(self, now: float) -> None:
+    def _finish(self, now: float, *, queued: float) -> None:
         latency = self._latency
         decode = 0.0 if self._first is None else self._last - self._first
         latency.end_to_end.observe(now - self._arrival)
+        latency.queue.observe(queued)
+        latency.prefill.observe(max((self._first or now) - self._arrival - queued, 0.0))
         latency.decode.observe(decode)
         latency.prompt_tokens.observe(self._prompt_tokens)
         latency.generation_tokens.observe(self._tokens)

@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from types import TracebackType
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from protos.messages import RequestStats, Verdict
-
-
-def accepted_length(stats: Sequence[RequestStats]) -> float:
-    """Tokens emitted per verification of a draft, the target's own included; 1 where nothing was drafted."""
-    drafts = sum(each.num_drafts for each in stats)
-    return 1 + sum(each.accepted for each in stats) / drafts if drafts else 1.0
 
 
 class GenerationBar:
@@ -34,7 +27,8 @@ class GenerationBar:
         self._task = self._bar.add_task("", total=total, speed="")
         self._began = time.monotonic()
         self._tokens = 0
-        self._stats: dict[str, RequestStats] = {}
+        self._finished = RequestStats()
+        self._running: dict[str, RequestStats] = {}
 
     def __enter__(self) -> GenerationBar:
         self._bar.start()
@@ -47,9 +41,11 @@ class GenerationBar:
         """Advances by a finished request, and refreshes the speed."""
         self._tokens += len(verdict.tokens)
         if verdict.stats is not None:
-            self._stats[verdict.request_id] = verdict.stats
+            self._running[verdict.request_id] = verdict.stats
+        if verdict.finish is not None:
+            self._finished += self._running.pop(verdict.request_id, RequestStats())
         rate = self._tokens / max(time.monotonic() - self._began, 1e-9)
-        length = accepted_length(tuple(self._stats.values()))
+        length = sum(self._running.values(), self._finished).accepted_length or 1
         self._bar.update(
             self._task, advance=verdict.finish is not None, speed=f"{rate:.1f} tok/s, accepted length {length:.2f}"
         )

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
+from protos.messages import RequestStats
 from protos.sampling_params import SamplingParams
 from services.cli.diagnosis import Evidence
 from services.offline import LLM
@@ -32,15 +31,7 @@ def probe(llm: LLM, *, method: str, temperature: float, raw: bool) -> Evidence:
     return Evidence(
         method=method,
         temperature=temperature,
-        steps=sum(answer.stats.steps for answer in answers),
-        num_drafts=sum(answer.stats.num_drafts for answer in answers),
-        accepted_per_pos=add_up([answer.stats.accepted_per_pos for answer in answers]),
+        stats=sum((answer.stats for answer in answers), RequestStats()),
         answers_ended=sum(answer.finish_reason == "stop" for answer in answers) / len(answers),
         failures=0 if status is None else int(sum(status.counters.get(name, 0) for name in ("errors", "timeouts"))),
     )
-
-
-def add_up(counts: Sequence[Sequence[int]]) -> tuple[int, ...]:
-    """Position by position; rows may differ in length."""
-    width = max(map(len, counts), default=0)
-    return tuple(sum(row[i] for row in counts if i < len(row)) for i in range(width))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+
+from protos.messages import RequestStats
 
 LOW = 0.3
 RARE = 0.2
@@ -11,24 +12,22 @@ RARE = 0.2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """What a run over several prompts showed. `accepted_per_pos[i]` counts drafts whose (i+1)-th token was accepted.
+    """What a run over several prompts showed. stats: of all answers together.
 
-    steps: verifications and plain decodings together. answers_ended: share that reached an end token by themselves.
-    failures: times the drafter failed or came too late.
+    answers_ended: share that reached an end token by themselves. failures: times the drafter failed or came too late.
     """
 
     method: str
     temperature: float
-    steps: int
-    num_drafts: int
-    accepted_per_pos: Sequence[int]
+    stats: RequestStats
     answers_ended: float
     failures: int = 0
 
     @property
     def rates(self) -> list[float]:
         """Acceptance by position, given that there was a draft."""
-        return [count / self.num_drafts for count in self.accepted_per_pos] if self.num_drafts else []
+        drafts = self.stats.num_drafts
+        return [count / drafts for count in self.stats.accepted_per_pos] if drafts else []
 
     @property
     def first(self) -> float:
@@ -43,21 +42,21 @@ def likely_cause(evidence: Evidence) -> str | None:
 
 def _rules(seen: Evidence) -> list[tuple[bool, str | None]]:
     """What explains the figures, most certain first."""
-    suffix = seen.method == "suffix"
+    suffix, stats = seen.method == "suffix", seen.stats
     return [
         (seen.failures > 0, f"the drafter failed or came too late {seen.failures} times; the log says why"),
         (
-            not seen.num_drafts and suffix,
+            not stats.num_drafts and suffix,
             "the text does not repeat itself, and suffix guesses nothing but repetitions",
         ),
-        (not seen.num_drafts, f"{seen.method} drafted nothing in {seen.steps} steps; the log may say why"),
+        (not stats.num_drafts, f"{seen.method} drafted nothing in {stats.steps} steps; the log may say why"),
         (
-            seen.first >= LOW and seen.num_drafts < RARE * seen.steps,
-            f"guesses are good but rare: a draft in {seen.num_drafts} of {seen.steps} steps",
+            seen.first >= LOW and stats.num_drafts < RARE * stats.steps,
+            f"guesses are good but rare: a draft in {stats.num_drafts} of {stats.steps} steps",
         ),
         (seen.first >= LOW, None),
         (
-            not any(seen.accepted_per_pos) and not suffix,
+            not stats.accepted and not suffix,
             "not one token was accepted: the drafter's tokenizer or vocabulary is another than the model's",
         ),
         (

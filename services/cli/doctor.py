@@ -89,10 +89,9 @@ def _print_check(console: Console, *, name: str, state: str, detail: str) -> Non
 def _print_acceptance(console: Console, evidence: Evidence) -> None:
     from services.cli.diagnosis import likely_cause
 
-    length = 1 + sum(evidence.rates)
-    console.print(
-        f"\n{evidence.method}: accepted length {length:.2f} in {evidence.num_drafts} drafts, {evidence.steps} steps"
-    )
+    stats = evidence.stats
+    length = f"accepted length {stats.accepted_length or 1:.2f}"
+    console.print(f"\n{evidence.method}: {length} in {stats.num_drafts} drafts, {stats.steps} steps")
     for position, rate in enumerate(evidence.rates, 1):
         console.print(Text.assemble(f"  {position:>3} ", ("█" * round(30 * rate), "green"), f" {rate:.0%}"))
     cause = likely_cause(evidence)

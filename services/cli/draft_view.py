@@ -11,7 +11,6 @@ from rich.text import Text
 
 from protos.messages import RequestStats, Tokens, Verdict
 from protos.sampling_params import SamplingParams
-from services.progress import accepted_length
 from verifier.detokenizer import Detokenizer
 
 TARGET = ""
@@ -50,7 +49,7 @@ class DraftView:
         self._console.print(legend, soft_wrap=True)
         self._console.print(
             f"{tokens} tokens in {seconds:.1f} s, {tokens / seconds:.1f} tok/s, "
-            f"accepted length {accepted_length([stats]):.2f}, "
+            f"accepted length {stats.accepted_length or 1:.2f}, "
             f"{stats.accepted} of {stats.drafted} drafted tokens accepted ({stats.num_drafts} drafts)",
             style="dim",
             highlight=False,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -34,26 +33,17 @@ def speculative_metrics(pieces: Sequence[Piece], num_spec_tokens: int) -> dict[s
     acceptance_histogram[j]: verifications of a draft that accepted exactly j of its tokens. Rates are null without
     drafts. num_verified_tokens: draft tokens the target processed; sources: accepted tokens by who guessed them.
     """
-    stats = [piece.stats for piece in pieces if piece.stats]
-    drafts = sum(one.num_drafts for one in stats)
-    drafted = sum(one.drafted for one in stats)
-    per_position = _sum_positions(stats)
-    accepted = sum(per_position)
-    reached = [drafts, *per_position, 0]
+    total = sum((piece.stats for piece in pieces if piece.stats), RequestStats())
+    reached = [total.num_drafts, *total.accepted_per_pos, 0]
     return {
-        "mean_acceptance_length": 1 + accepted / drafts if drafts else None,
-        "draft_acceptance_rate": accepted / drafted if drafted else None,
+        "mean_acceptance_length": total.accepted_length,
+        "draft_acceptance_rate": total.accepted / total.drafted if total.drafted else None,
         "acceptance_histogram": [more - fewer for more, fewer in pairwise(reached)],
-        "num_spec_steps": drafts,
-        "num_accepted_draft_tokens": accepted,
-        "num_draft_tokens": drafted,
+        "num_spec_steps": total.num_drafts,
+        "num_accepted_draft_tokens": total.accepted,
+        "num_draft_tokens": total.drafted,
         "num_spec_tokens": num_spec_tokens,
-        "num_verified_tokens": sum(one.verified for one in stats),
-        "num_steps": sum(one.steps for one in stats),
-        "sources": dict(sum((Counter(one.sources) for one in stats), Counter())),
+        "num_verified_tokens": total.verified,
+        "num_steps": total.steps,
+        "sources": dict(total.sources),
     }
-
-
-def _sum_positions(stats: Sequence[RequestStats]) -> list[int]:
-    width = max((len(one.accepted_per_pos) for one in stats), default=0)
-    return [sum(one.accepted_per_pos[i] for one in stats if i < len(one.accepted_per_pos)) for i in range(width)]

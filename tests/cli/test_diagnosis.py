@@ -6,27 +6,33 @@ from dataclasses import replace
 
 import pytest
 
+from protos.messages import RequestStats
 from services.cli.diagnosis import Evidence, likely_cause
 
+NOTHING = RequestStats(steps=100)
 FINE = Evidence(
     method="draft_model",
     temperature=0.0,
-    steps=100,
-    num_drafts=90,
-    accepted_per_pos=(70, 50, 30),
+    stats=RequestStats(steps=100, num_drafts=90, accepted_per_pos=(70, 50, 30)),
     answers_ended=0.5,
 )
-LOW = replace(FINE, accepted_per_pos=(9, 1, 0))
+
+
+def _seen(*accepted_per_pos: int, num_drafts: int = 90) -> Evidence:
+    return replace(FINE, stats=replace(FINE.stats, num_drafts=num_drafts, accepted_per_pos=accepted_per_pos))
+
+
+LOW = _seen(9, 1, 0)
 
 
 @pytest.mark.parametrize(
     ("evidence", "named"),
     [
         (replace(FINE, failures=3), "failed or came too late 3 times"),
-        (replace(FINE, num_drafts=0, accepted_per_pos=()), "draft_model drafted nothing in 100 steps"),
-        (replace(FINE, method="suffix", num_drafts=0, accepted_per_pos=()), "does not repeat"),
-        (replace(FINE, num_drafts=10, accepted_per_pos=(9, 9)), "a draft in 10 of 100 steps"),
-        (replace(FINE, accepted_per_pos=(0, 0, 0)), "tokenizer or vocabulary"),
+        (replace(FINE, stats=NOTHING), "draft_model drafted nothing in 100 steps"),
+        (replace(FINE, method="suffix", stats=NOTHING), "does not repeat"),
+        (_seen(9, 9, num_drafts=10), "a draft in 10 of 100 steps"),
+        (_seen(0, 0, 0), "tokenizer or vocabulary"),
         (replace(LOW, temperature=1.0), "temperature 1"),
         (replace(LOW, method="suffix"), "suffix pays on"),
         (replace(LOW, answers_ended=0.0), "chat template"),
