@@ -56,7 +56,11 @@ class Decoder:
     def kv_shape(self) -> KVShape:
         """What a token leaves in the slots."""
         return KVShape(
-            layers=len(self.layers), kv_heads=self.kv_heads, head_dim=self.head_dim, dtype=self.embedding.dtype
+            layers=len(self.layers),
+            group=self.heads // self.kv_heads,
+            kv_heads=self.kv_heads,
+            head_dim=self.head_dim,
+            dtype=self.embedding.dtype,
         )
 
     def forward(self, plan: Plan, slots: KVSlots, taps: tuple[int, ...]) -> Forward:

@@ -17,7 +17,7 @@ Product = Callable[[torch.Tensor], torch.Tensor]
 
 ROW_BLOCKS = (512, 256, 128, 64, 32, 16, 8)
 SMALLEST_BLOCK = 2
-_WIDE = 8192
+WIDE = 8192  # outputs; from there on (an LM head) trying large blocks would take seconds, and few rows ever come
 
 _row_blocks: dict[tuple[int, int, torch.dtype, int], int] = {}
 
@@ -68,10 +68,9 @@ def _blockwise(product: Product, x: torch.Tensor, block: int) -> torch.Tensor:
 
 def _find_row_block(product: Product, weight: torch.Tensor) -> int:
     """The largest block in which any number of rows gave the same bits here; known per shape, type and threads."""
-    width, size = weight.shape
-    key = (width, size, weight.dtype, torch.get_num_threads())
+    key = (*weight.shape, weight.dtype, torch.get_num_threads())
     if key not in _row_blocks:
-        candidates = (b for b in ROW_BLOCKS if width <= _WIDE or b <= 64)
+        candidates = (b for b in ROW_BLOCKS if weight.shape[0] <= WIDE or b <= 64)
         _row_blocks[key] = next((b for b in candidates if _is_invariant(product, weight, b)), SMALLEST_BLOCK)
     return _row_blocks[key]
 
@@ -81,19 +80,9 @@ def _is_invariant(product: Product, weight: torch.Tensor, block: int) -> bool:
     x = torch.randn(block, weight.shape[1], generator=generator).to(weight.dtype)
     reference = torch.cat([product(x[i : i + 8]) for i in range(0, block, 8)])
     counts = {
-        2,
-        3,
-        5,
-        8,
-        9,
-        15,
-        16,
-        17,
-        24,
-        31,
-        32,
-        33,
-        40,
+        *range(2, 10),
+        *range(15, 18),
+        *range(31, 34),
         48,
         63,
         64,

@@ -34,9 +34,11 @@ class Modules:
         """What a token leaves in the slots."""
         config = self.model.config
         heads = config.num_attention_heads
+        kv_heads = getattr(config, "num_key_value_heads", None) or heads
         return KVShape(
             layers=config.num_hidden_layers,
-            kv_heads=getattr(config, "num_key_value_heads", None) or heads,
+            group=heads // kv_heads,
+            kv_heads=kv_heads,
             head_dim=getattr(config, "head_dim", None) or config.hidden_size // heads,
             dtype=self.model.dtype,
         )

@@ -130,8 +130,7 @@ def _attention_group(
     works: Sequence[Work], offsets: Sequence[int], total: int, layout: Layout
 ) -> tuple[AttentionGroup, list[int | None]]:
     size = max(len(w.tokens) for w in works)
-    step = min(KV_STEP[layout.dtype], layout.max_len)
-    kv_len = min(round_up(max(w.start + len(w.tokens) for w in works), step), layout.max_len)
+    kv_len = round_up(max(w.start + len(w.tokens) for w in works), KV_STEP[layout.dtype])
     rows: list[int | None] = [
         offset + i if i < len(w.tokens) else None for w, offset in zip(works, offsets, strict=True) for i in range(size)
     ]
@@ -147,20 +146,21 @@ def _attention_group(
     return group, rows
 
 
-def _mask(works: Sequence[Work], size: int, kv_len: int, layout: Layout) -> torch.Tensor:
+def _mask(works: Sequence[Work], queries: int, kv_len: int, layout: Layout) -> torch.Tensor:
     """Additive mask [b, 1, folded rows, kv_len]: 0 where a query may look, -inf elsewhere; padding looks at key 0."""
-    limits = [[_limit(w, i) for i in range(size)] for w in works]
-    visible = torch.arange(kv_len) < torch.tensor(limits)[:, :, None]
+    limits = [[_limit(w, i) for i in range(queries)] for w in works]
+    visible = torch.arange(kv_len, device=layout.device) < torch.tensor(limits, device=layout.device)[:, :, None]
     for b, work in enumerate(works):
         if work.parents is not None:
             n = len(work.tokens)
-            visible[b, :n, work.start : work.start + n] = _ancestors(work.parents)
+            visible[b, :n, work.start : work.start + n] = _ancestors(work.parents).to(layout.device)
     folded = visible.repeat_interleave(layout.group, dim=1)
     padded = round_up(folded.shape[1], QUERY_STEP)
-    mask = torch.full((len(works), 1, padded, kv_len), float("-inf"), dtype=layout.dtype)
+    size = (len(works), 1, padded, kv_len)
+    mask = torch.full(size, float("-inf"), dtype=layout.dtype, device=layout.device)
     mask[:, 0, :, 0] = 0
     mask[:, 0, : folded.shape[1]].masked_fill_(folded, 0)
-    return mask.to(layout.device)
+    return mask
 
 
 def _limit(work: Work, i: int) -> int:

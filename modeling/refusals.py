@@ -6,6 +6,8 @@ from typing import Any
 
 import torch
 
+BATCH_DEPENDENT_ROPE = frozenset({"dynamic", "longrope"})
+
 
 def check_device(name: str) -> torch.device:
     """`auto` is CUDA where there is one. ValueError for an unknown or absent device."""
@@ -46,3 +48,14 @@ def _untruncatable(config: Any) -> str | None:
     if getattr(config, "is_encoder_decoder", False):
         return "encoder-decoder model"
     return None
+
+
+def check_positions(config: Any) -> None:
+    """A rotary embedding whose frequencies follow the longest position of a batch would let neighbours change a row."""
+    rope = getattr(config, "rope_parameters", None) or {}
+    kind = rope.get("rope_type", "default")
+    if kind in BATCH_DEPENDENT_ROPE:
+        raise ValueError(
+            f"model type {config.model_type!r} cannot be served: its rotary embedding of type {kind!r} depends on the "
+            "longest sequence of the batch"
+        )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import torch
@@ -10,6 +12,8 @@ import torch
 from modeling.plan import KV_STEP, Layout, Plan, make_plan, round_up
 from modeling.slots import KVShape, KVSlots
 from modeling.work import Forward, Work
+
+logger = logging.getLogger(__name__)
 
 
 class Computation(Protocol):
@@ -21,37 +25,63 @@ class Computation(Protocol):
     def forward(self, plan: Plan, slots: KVSlots, taps: tuple[int, ...]) -> Forward: ...
 
 
-class TargetRunner:
-    """Implements modeling.work.Runner. `max_len`: tokens of one slot; `kv_bytes` bounds the slots' memory."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotLimits:
+    """Slots wanted, tokens of each, and the memory that all of them may take."""
 
-    def __init__(self, computation: Computation, config: object, *, device: torch.device) -> None:
-        self._computation = computation
-        self._config = config
-        self.device = device
-        self.vocab_size: int = config.vocab_size  # type: ignore[attr-defined]
-        self.num_slots = 0
-        self.max_len = 0
+    num_slots: int
+    max_len: int
+    kv_bytes: int
 
-    def allocate(self, *, num_slots: int, max_len: int, kv_bytes: int) -> None:
-        """Makes the slots: as many of `num_slots` as fit in `kv_bytes`; ValueError where not one fits."""
-        shape = self._computation.kv_shape
-        rows = round_up(max_len, KV_STEP[shape.dtype])
-        slot_bytes = shape.token_bytes * rows
-        fitting = min(num_slots, kv_bytes // slot_bytes)
+    def fitting(self, shape: KVShape) -> int:
+        """How many slots fit; ValueError where not one does."""
+        slot_bytes = shape.token_bytes * round_up(self.max_len, KV_STEP[shape.dtype])
+        fitting = min(self.num_slots, self.kv_bytes // slot_bytes)
+        need = f"a sequence of max_model_len {self.max_len} takes {slot_bytes / 2**20:.0f} MiB of KV memory"
+        remedy = "raise kv_cache_gib or lower max_model_len"
         if fitting < 1:
-            raise ValueError(
-                f"one sequence of max_model_len {max_len} needs {slot_bytes / 2**30:.2f} GiB of KV memory, "
-                f"kv_cache_gib allows {kv_bytes / 2**30:.2f}; raise kv_cache_gib or lower max_model_len"
+            raise ValueError(f"{need}, kv_cache_gib allows {self.kv_bytes / 2**20:.0f} MiB; {remedy}")
+        if fitting < self.num_slots:
+            logger.warning(
+                "%s: kv_cache_gib holds %d of the %d sequences of max_num_seqs; %s",
+                need,
+                fitting,
+                self.num_slots,
+                remedy,
             )
-        self.num_slots, self.max_len = int(fitting), max_len
-        self._slots = KVSlots(shape, num_slots=self.num_slots, max_len=rows, device=self.device)
-        group = self._config.num_attention_heads // shape.kv_heads  # type: ignore[attr-defined]
-        self._layout = Layout(group=group, max_len=rows, dtype=shape.dtype, device=self.device)
+        return int(fitting)
+
+
+class TargetRunner:
+    """Implements modeling.work.Runner."""
+
+    def __init__(self, computation: Computation, limits: SlotLimits, *, vocab_size: int, device: torch.device) -> None:
+        shape = computation.kv_shape
+        rows = round_up(limits.max_len, KV_STEP[shape.dtype])
+        self._computation = computation
+        self._layout = Layout(group=shape.group, max_len=rows, dtype=shape.dtype, device=device)
+        self.device = device
+        self.vocab_size = vocab_size
+        self.max_len = limits.max_len
+        self.num_slots = limits.fitting(shape)
+        self._slots = KVSlots(shape, num_slots=self.num_slots, max_len=rows, device=device)
 
     @torch.inference_mode()
     def forward(self, works: Sequence[Work], *, taps: tuple[int, ...] = ()) -> Forward:
         """One packed forward. Blocks."""
         return self._computation.forward(make_plan(works, self._layout), self._slots, taps)
+
+    @torch.inference_mode()
+    def copy_rows(self, source: int, slot: int, count: int) -> None:
+        """See Runner.copy_rows."""
+        self._slots.copy_rows(source, slot, count)
+
+    def check(self) -> None:
+        """One forward of two tokens; ValueError where some layer did not leave its keys and values in the slot."""
+        self.forward([Work(slot=0, start=0, tokens=(0, 1), num_logits=1)])
+        silent = [i for i, layer in enumerate(self._slots.storage) if not layer[0, :, :, :2].any()]
+        if silent:
+            raise ValueError(f"layers {silent} do not take their attention from transformers' AttentionInterface")
 
     @torch.inference_mode()
     def keep_path(self, slot: int, start: int, path: Sequence[int]) -> None:

@@ -10,9 +10,11 @@ import torch
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KVShape:
-    """What one token leaves behind: `layers` × (key, value) × `kv_heads` × `head_dim` numbers."""
+    """What one token leaves behind: `layers` × (key, value) × `kv_heads` × `head_dim` numbers. group: query heads that
+    share a KV head."""
 
     layers: int
+    group: int
     kv_heads: int
     head_dim: int
     dtype: torch.dtype
@@ -44,6 +46,11 @@ class KVSlots:
         """Keys and values of adjacent slots, [slots, kv_heads, length, head_dim] each, without copying."""
         part = self.storage[layer, slots]
         return part[:, 0, :, :length], part[:, 1, :, :length]
+
+    def copy_rows(self, source: int, slot: int, count: int) -> None:
+        """Copies the first `count` rows of `source` to `slot`, in all layers."""
+        if source != slot and count:
+            self.storage[:, slot, :, :, :count] = self.storage[:, source, :, :, :count]
 
     def keep_path(self, slot: int, start: int, path: Sequence[int]) -> None:
         """Moves rows `start + path[i]` to `start + i` in all layers; `path` rises, so nothing is lost."""

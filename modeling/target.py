@@ -14,8 +14,8 @@ from modeling.builtin import BUILTIN, builtin_dir
 from modeling.decoder import LEAN_ARCHITECTURES, Decoder
 from modeling.fingerprint import fingerprint
 from modeling.modules import ATTENTION, Modules
-from modeling.refusals import check_device, check_truncatable
-from modeling.runner import Computation, TargetRunner
+from modeling.refusals import check_device, check_positions, check_truncatable
+from modeling.runner import Computation, SlotLimits, TargetRunner
 
 logger = logging.getLogger(__name__)
 
@@ -71,18 +71,18 @@ def load_target(spec: TargetSpec, *, progress: Callable[[str], None] = logger.in
     if spec.threads is not None:
         torch.set_num_threads(spec.threads)
     device = check_device(spec.device)
-    source = _source(spec, progress)
+    source = resolve_model(spec.model, progress=progress)
     config = _load_config(source, spec)
     check_truncatable(config)
+    check_positions(config)
     max_model_len = _max_model_len(spec, config)
     progress(f"loading {spec.model}")
-    model = _load_model(source, config, _dtype(spec, config), device)
+    model = _load_model(source, spec, config, device)
     tokenizer = _load_tokenizer(source, spec)
     print_of_weights = fingerprint(config.to_dict(), model.named_parameters(), tokenizer.backend_tokenizer.to_str())
     eos_ids = _eos_ids(model, tokenizer)
     progress(f"packing weights for {device}")
-    runner = TargetRunner(_computation(model, config, max_model_len), config, device=device)
-    runner.allocate(num_slots=spec.max_num_seqs, max_len=max_model_len, kv_bytes=int(spec.kv_cache_gib * 2**30))
+    runner = _runner(model, spec, max_model_len, device)
     return Target(
         name=spec.model,
         runner=runner,
@@ -96,13 +96,14 @@ def load_target(spec: TargetSpec, *, progress: Callable[[str], None] = logger.in
     )
 
 
-def _source(spec: TargetSpec, progress: Callable[[str], None]) -> str:
-    if spec.model == BUILTIN:
+def resolve_model(model: str, *, progress: Callable[[str], None] = logger.info) -> str:
+    """What transformers can load: the built-in's folder, a local checkpoint directory (`~` allowed), or a hub id."""
+    if model == BUILTIN:
         return str(builtin_dir(progress))
-    path = Path(spec.model).expanduser()
+    path = Path(model).expanduser()
     if path.exists() and not (path / "config.json").exists():
-        raise ValueError(f"model directory {spec.model!r} has no config.json; give a transformers checkpoint directory")
-    return str(path) if path.exists() else spec.model
+        raise ValueError(f"model directory {model!r} has no config.json; give a transformers checkpoint directory")
+    return str(path) if path.exists() else model
 
 
 def _load_config(source: str, spec: TargetSpec) -> Any:
@@ -117,13 +118,18 @@ def _load_config(source: str, spec: TargetSpec) -> Any:
         ) from error
 
 
-def _load_model(source: str, config: Any, dtype: torch.dtype, device: torch.device) -> Any:
+def _load_model(source: str, spec: TargetSpec, config: Any, device: torch.device) -> Any:
     from transformers import AutoModelForCausalLM
 
-    attention = "sdpa" if _is_lean(config) else ATTENTION
     try:
-        model = AutoModelForCausalLM.from_pretrained(source, config=config, dtype=dtype, attn_implementation=attention)
-    except (OSError, ValueError, KeyError) as error:
+        model = AutoModelForCausalLM.from_pretrained(
+            source,
+            config=config,
+            revision=spec.revision,
+            dtype=_dtype(spec, config),
+            attn_implementation="sdpa" if _is_lean(config) else ATTENTION,
+        )
+    except (ImportError, OSError, ValueError, KeyError) as error:
         raise ValueError(f"weights of {source!r} could not be loaded: {_first_line(error)}") from error
     model.to(device)  # type: ignore[arg-type]
     model.eval()  # type: ignore[no-untyped-call]
@@ -133,19 +139,32 @@ def _load_model(source: str, config: Any, dtype: torch.dtype, device: torch.devi
 def _load_tokenizer(source: str, spec: TargetSpec) -> Any:
     from transformers import AutoTokenizer
 
-    tokenizer = AutoTokenizer.from_pretrained(source, revision=spec.revision)
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(source, revision=spec.revision)
+    except (ImportError, OSError, ValueError) as error:
+        raise ValueError(f"tokenizer of {spec.model!r} could not be loaded: {_first_line(error)}") from error
     if not tokenizer.is_fast:
         raise ValueError(f"tokenizer of {spec.model!r} is a slow one; a tokenizer.json is needed")
     return tokenizer
 
 
 @torch.inference_mode()
-def _computation(model: Any, config: Any, max_len: int) -> Computation:
-    return Decoder(model, max_len=max_len) if _is_lean(config) else Modules(model)
+def _runner(model: Any, spec: TargetSpec, max_len: int, device: torch.device) -> TargetRunner:
+    """Packs the model, makes its slots and tries it once, so that what cannot run is refused here."""
+    config = model.config
+    computation: Computation = Decoder(model, max_len=max_len) if _is_lean(config) else Modules(model)
+    limits = SlotLimits(num_slots=spec.max_num_seqs, max_len=max_len, kv_bytes=int(spec.kv_cache_gib * 2**30))
+    runner = TargetRunner(computation, limits, vocab_size=config.vocab_size, device=device)
+    try:
+        runner.check()
+    except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
+        raise ValueError(f"model {spec.model!r} cannot be served: {_first_line(error)}") from error
+    return runner
 
 
 def _is_lean(config: Any) -> bool:
-    return (config.architectures or [""])[0] in LEAN_ARCHITECTURES
+    quantized = getattr(config, "quantization_config", None) is not None
+    return not quantized and (config.architectures or [""])[0] in LEAN_ARCHITECTURES
 
 
 def _dtype(spec: TargetSpec, config: Any) -> torch.dtype:

@@ -47,6 +47,10 @@ class Runner(Protocol):
 
     def forward(self, works: Sequence[Work], *, taps: tuple[int, ...] = ()) -> Forward: ...
 
+    def copy_rows(self, source: int, slot: int, count: int) -> None:
+        """Copies the first `count` rows of slot `source` into `slot`; nothing where they are the same slot."""
+        ...
+
     def keep_path(self, slot: int, start: int, path: Sequence[int]) -> None:
         """After a tree: moves rows `start + path[i]` to `start + i`, so that the surviving path is contiguous."""
         ...

@@ -77,7 +77,8 @@ class DraftChunk:
     `parents[i]` is the index (in the whole draft) of node `offset + i`'s parent, -1 for the anchor; parents precede
     children. `survival[i]` estimates P(node accepted with all its ancestors), non-increasing downwards.
     `last` closes the answer to a query (also an empty one). `need_from` says: I hold only that many tokens of this
-    request, send the tail from there; the chunk is then empty.
+    request, send the tail from there; the chunk is then empty. `error` says how the drafter failed at this query; the
+    chunk is then empty too.
     """
 
     request_id: str
@@ -89,6 +90,7 @@ class DraftChunk:
     source: str = ""
     last: bool = True
     need_from: int | None = None
+    error: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

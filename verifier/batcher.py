@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass
 
 from modeling.work import Work
 from protos.draft import ANCHOR, Draft
 from verifier.sequence import Sequence
-from verifier.slot_pool import SlotPool
+from verifier.slot_pool import Lease, SlotPool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,15 +39,15 @@ class Batcher:
         self.waiting: deque[Sequence] = deque()
         self.running: list[Sequence] = []
 
-    def admit(self) -> list[Sequence]:
-        """Moves waiting sequences into free slots; returns them."""
-        admitted = []
+    def admit(self) -> list[tuple[Sequence, Lease]]:
+        """Moves waiting sequences into free slots; returns them with what each was given."""
+        admitted: list[tuple[Sequence, Lease]] = []
         while self.waiting and self.pool.num_free:
             sequence = self.waiting.popleft()
-            sequence.slot, sequence.computed = self.pool.acquire(sequence.request.tenant, sequence.tokens)
-            sequence.counts.cached_prompt_tokens = sequence.computed
+            lease = self.pool.acquire(sequence.request.tenant, sequence.tokens)
+            sequence.take(lease)
             self.running.append(sequence)
-            admitted.append(sequence)
+            admitted.append((sequence, lease))
         return admitted
 
     def plan(self) -> list[Task]:
@@ -56,11 +56,8 @@ class Batcher:
         prefilling = [s for s in self.running if not s.decoding]
         reserved = self.max_rows // 2 if prefilling else 0
         room = max(self.max_rows - reserved - len(decoding), 0)
-        tasks = []
-        for sequence in decoding:
-            draft = sequence.draft.best_prefix(min(room, sequence.draft_room(len(sequence.draft))))
-            room -= len(draft)
-            tasks.append(_verification(sequence, draft))
+        shares = _likeliest(decoding, room)
+        tasks = [_verification(s, s.draft.best_prefix(shares[i])) for i, s in enumerate(decoding)]
         left = self.max_rows - sum(len(t.work.tokens) for t in tasks)
         for sequence in prefilling:
             if left > 0:
@@ -75,6 +72,12 @@ class Batcher:
             self.pool.release(sequence.slot, sequence.request.tenant, sequence.tokens[: sequence.computed])
         elif sequence in self.waiting:
             self.waiting.remove(sequence)
+
+
+def _likeliest(sequences: Seq[Sequence], room: int) -> Counter[int]:
+    """How many draft tokens of each sequence are among the `room` likeliest of all."""
+    ranked = sorted((-p, i) for i, sequence in enumerate(sequences) for p in sequence.draft.survival)
+    return Counter(i for _, i in ranked[:room])
 
 
 def _verification(sequence: Sequence, draft: Draft) -> Task:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tokenizers.decoders import DecodeStream
-
 from protos.sampling_params import SamplingParams
 
 CONTEXT = 8
 UNFINISHED = "\ufffd"
+LONGEST_CHARACTER = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,18 +26,16 @@ class Detokenizer:
     def __init__(self, tokenizer: Any, prompt_ids: tuple[int, ...], params: SamplingParams) -> None:
         self._tokenizer = tokenizer
         self._params = params
-        self._stream = DecodeStream(ids=list(prompt_ids[-CONTEXT:]), skip_special_tokens=True)
+        self._window = list(prompt_ids[-CONTEXT:])
+        self._known = len(self._window)
         self._held = ""
-        self._unfinished = False
-        self._ids: list[int] = []
+        self._pushed = 0
 
     def push(self, token: int) -> Piece:
         """Adds one token. After a stop string nothing more may be pushed."""
-        self._ids.append(token)
-        text = self._stream.step(self._tokenizer.backend_tokenizer, token)
-        self._unfinished = text is None
-        self._held += text or ""
-        if not self._params.stop or len(self._ids) <= self._params.min_tokens:
+        self._pushed += 1
+        self._held += self._new_text(token)
+        if not self._params.stop or self._pushed <= self._params.min_tokens:
             return self._show(len(self._held))
         found = self._first_stop()
         if found is not None:
@@ -49,10 +46,29 @@ class Detokenizer:
 
     def flush(self) -> Piece:
         """The rest, once the text has ended without a stop string; an unfinished character shows as U+FFFD."""
-        if self._unfinished:
-            whole = self._tokenizer.decode(self._ids, skip_special_tokens=True)
-            self._held += whole[len(whole.rstrip(UNFINISHED)) :]
+        known = self._decode(self._window[: self._known])
+        self._held += self._decode(self._window)[len(known) :]
         return self._show(len(self._held))
+
+    def _new_text(self, token: int) -> str:
+        """What the token adds to the text of the window; nothing yet while its last character is unfinished.
+
+        Tokens are decoded in a window of the last few, because some change the text of those beside them.
+        """
+        self._window.append(token)
+        known, now = self._decode(self._window[: self._known]), self._decode(self._window)
+        if now == known:  # a token without text of its own, such as an end token
+            self._window.pop()
+            return ""
+        if now.endswith(UNFINISHED) and len(self._window) - self._known < LONGEST_CHARACTER:
+            return ""
+        self._window = self._window[self._known :]
+        self._known = len(self._window)
+        return now[len(known) :]
+
+    def _decode(self, ids: list[int]) -> str:
+        text: str = self._tokenizer.decode(ids, skip_special_tokens=True)
+        return text
 
     def _show(self, end: int) -> Piece:
         text, self._held = self._held[:end], self._held[end:]

@@ -8,9 +8,7 @@ import time
 from collections.abc import Sequence as Seq
 from dataclasses import replace
 
-from modeling.ranking import argmax_lowest
 from modeling.target import Target
-from modeling.work import Forward
 from protos.interfaces import AsyncDrafter
 from protos.messages import Finish, Request, Verdict
 from verifier.acceptance import Acceptance, RatioNoise, accept_match, accept_ratio
@@ -21,7 +19,7 @@ from verifier.engine_stats import EngineStats
 from verifier.engine_totals import EngineTotals
 from verifier.sequence import Sequence
 from verifier.slot_pool import SlotPool
-from verifier.target_rows import SequenceRows
+from verifier.target_rows import SequenceRows, VerifiedRows
 
 logger = logging.getLogger(__name__)
 
@@ -71,8 +69,7 @@ class Engine:
         self._collect()
         tasks = self._batcher.plan()
         if tasks:
-            forward = self._verify(tasks)
-            verdicts += self._settle(tasks, forward)
+            verdicts += self._settle(tasks, self._verify(tasks))
         self._totals.step_seconds += time.perf_counter() - began
         self._totals.steps += bool(tasks)
         return verdicts
@@ -100,9 +97,10 @@ class Engine:
             self._aborted.clear()
             verdicts = [self._end(sequence, Finish.ABORT) for sequence in gone]
             admitted = self._batcher.admit()
-        for sequence in admitted:
+        for sequence, lease in admitted:
+            self._target.runner.copy_rows(lease.source, lease.slot, lease.shared)
             self._totals.prompt_tokens += len(sequence.tokens)
-            self._totals.prefix_cache_hits += sequence.computed
+            self._totals.prefix_cache_hits += lease.shared
         return verdicts
 
     def _query(self) -> None:
@@ -122,28 +120,28 @@ class Engine:
                 sequence.receive(chunk)
             if chunk.last:
                 unanswered.discard(chunk.request_id)
-        self._totals.draft_timeouts += len(unanswered)
+        self._totals.unanswered_draft_queries += len(unanswered)
         self._totals.draft_seconds += time.perf_counter() - began
 
-    def _verify(self, tasks: Seq[Task]) -> Forward | None:
+    def _verify(self, tasks: Seq[Task]) -> VerifiedRows | None:
         began = time.perf_counter()
         try:
-            return self._target.runner.forward([task.work for task in tasks])
+            forward = self._target.runner.forward([task.work for task in tasks])
+            return VerifiedRows.of(forward.logits, on_host=any(task.sequence.looks_at_logits for task in tasks))
         except Exception:
             logger.exception("forward failed; its %d requests end with an error", len(tasks))
             return None
         finally:
             self._totals.forward_seconds += time.perf_counter() - began
 
-    def _settle(self, tasks: Seq[Task], forward: Forward | None) -> list[Verdict]:
-        if forward is None:
+    def _settle(self, tasks: Seq[Task], verified: VerifiedRows | None) -> list[Verdict]:
+        if verified is None:
             return [self._fail(task.sequence, "the target's forward failed") for task in tasks]
-        best = argmax_lowest(forward.logits).tolist()
         verdicts, row = [], 0
         for task in tasks:
             rows = slice(row, row + task.work.num_logits)
             row = rows.stop
-            verdict = self._settle_one(task, SequenceRows(task.sequence, forward.logits[rows], best[rows]))
+            verdict = self._settle_one(task, SequenceRows(task.sequence, verified, rows))
             if verdict is not None:
                 verdicts.append(verdict)
         return verdicts

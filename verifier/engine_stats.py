@@ -1,4 +1,4 @@
-"""EngineStats: a snapshot of one engine, all counters monotone since its start."""
+"""EngineStats: a snapshot of one engine: gauges of now, counters since its start."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class EngineStats:
     num_verified_tokens: int = 0
     num_accepted_tokens: int = 0
     accepted_per_pos: tuple[int, ...] = ()
-    draft_timeouts: int = 0
+    unanswered_draft_queries: int = 0
     steps: int = 0
     step_seconds: float = 0.0
     forward_seconds: float = 0.0

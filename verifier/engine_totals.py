@@ -16,7 +16,7 @@ class EngineTotals:
     prompt_tokens: int = 0
     prefix_cache_hits: int = 0
     generation_tokens: int = 0
-    draft_timeouts: int = 0
+    unanswered_draft_queries: int = 0
     steps: int = 0
     step_seconds: float = 0.0
     forward_seconds: float = 0.0
@@ -37,7 +37,7 @@ class EngineTotals:
             num_verified_tokens=counts.verified,
             num_accepted_tokens=counts.accepted,
             accepted_per_pos=counts.accepted_per_pos,
-            draft_timeouts=self.draft_timeouts,
+            unanswered_draft_queries=self.unanswered_draft_queries,
             steps=self.steps,
             step_seconds=self.step_seconds,
             forward_seconds=self.forward_seconds,

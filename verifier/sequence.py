@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from modeling.logprobs import token_logprob
@@ -10,13 +11,14 @@ from modeling.target import Target
 from protos.draft import Draft
 from protos.messages import DraftChunk, DraftQuery, Finish, Request, TokenLogprob
 from verifier.detokenizer import Detokenizer
+from verifier.slot_pool import Lease
 from verifier.speculation_counts import SpeculationCounts
 
 
 class Sequence:
     """`tokens` are all committed ones, prompt first; the first `computed` of them have rows in the slot.
 
-    In decoding exactly the last token, the anchor, is not computed yet. `drafted_from` is the length up to which the
+    In decoding exactly the last token, the anchor, is not computed yet. `drafter_len` is the length up to which the
     drafter is known to have seen the tokens.
     """
 
@@ -24,6 +26,7 @@ class Sequence:
         params = request.params
         assert params.max_tokens is not None, "admission sets max_tokens"
         self.request = request
+        self.arrived = time.monotonic()
         self.tokens = list(request.prompt_ids)
         self.slot = -1
         self.computed = 0
@@ -35,6 +38,7 @@ class Sequence:
         self.logprobs: list[TokenLogprob] = []
         self.counts = SpeculationCounts()
         self.drafter_len = 0
+        self._budget = 0
         self.draft = Draft(request_id=request.request_id, base_len=0)
         self._vocab_size = target.vocab_size
         self._stops = frozenset(params.stop_token_ids) | (frozenset() if params.ignore_eos else target.eos_ids)
@@ -61,6 +65,17 @@ class Sequence:
         """True once only the anchor is pending and at least one token was generated."""
         return self.computed == len(self.tokens) - 1 and len(self.tokens) > len(self.request.prompt_ids)
 
+    def take(self, lease: Lease) -> None:
+        """Starts in a slot whose first rows need not be computed."""
+        self.slot, self.computed = lease.slot, lease.shared
+        self.counts.cached_prompt_tokens = lease.shared
+        self.counts.queue_seconds = time.monotonic() - self.arrived
+
+    @property
+    def looks_at_logits(self) -> bool:
+        """True where settling needs more of a row than its best token."""
+        return not self.sampler.greedy_raw or self.request.params.logprobs is not None
+
     def draft_room(self, limit: int) -> int:
         """Most draft tokens worth verifying: the target's own token always comes on top."""
         own = self.request.speculative
@@ -71,7 +86,8 @@ class Sequence:
 
     def query(self, budget: int) -> DraftQuery:
         """Asks the drafter for what follows the committed tokens."""
-        self.draft = Draft(request_id=self.request_id, base_len=len(self.tokens))
+        self.forget_draft()
+        self._budget = budget
         return DraftQuery(
             request_id=self.request_id,
             base_len=len(self.tokens),
@@ -79,10 +95,11 @@ class Sequence:
             budget=budget,
             params=self.request.params,
             tenant=self.request.tenant,
+            prompt_len=len(self.request.prompt_ids),
         )
 
     def receive(self, chunk: DraftChunk) -> None:
-        """Takes a chunk as a hint: whatever does not fit the committed tokens or the vocabulary is dropped."""
+        """Takes a chunk as a hint: what fits neither the committed tokens, the vocabulary nor the budget is dropped."""
         if chunk.need_from is not None:
             self.drafter_len = min(max(chunk.need_from, 0), self.drafter_len)
             return
@@ -91,10 +108,10 @@ class Sequence:
             return
         self.drafter_len = max(self.drafter_len, chunk.base_len)
         if chunk.base_len == self.draft.base_len:
-            self.draft = self.draft.extend(chunk)
+            self.draft = self.draft.extend(chunk).take(self._budget)
         elif not self.draft.tokens:
             late = Draft(request_id=self.request_id, base_len=chunk.base_len).extend(chunk)
-            self.draft = late.after(self.tokens[chunk.base_len :])
+            self.draft = late.after(self.tokens[chunk.base_len :]).take(self._budget)
 
     def forget_draft(self) -> None:
         """After a verification: what was drafted has been used or refuted."""

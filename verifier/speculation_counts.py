@@ -19,6 +19,7 @@ class SpeculationCounts:
     accepted_per_pos: list[int] = field(default_factory=list)
     steps: int = 0
     cached_prompt_tokens: int = 0
+    queue_seconds: float = 0.0
     sources: Counter[str] = field(default_factory=Counter)
 
     def add(self, *, proposed: int, verified: Draft, path: tuple[int, ...]) -> None:
@@ -43,5 +44,6 @@ class SpeculationCounts:
             accepted_per_pos=tuple(self.accepted_per_pos),
             steps=self.steps,
             cached_prompt_tokens=self.cached_prompt_tokens,
+            queue_seconds=self.queue_seconds,
             sources=dict(self.sources),
         )

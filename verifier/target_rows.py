@@ -1,22 +1,36 @@
-"""SequenceRows: the target's logits at the rows of one task, as acceptance asks for them."""
+"""The target's logits of one step, and the part of them that the acceptance of one sequence asks for."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence as Seq
+from dataclasses import dataclass
 
 import torch
 
-from modeling.ranking import Row
+from modeling.ranking import Row, argmax_lowest
 from verifier.sequence import Sequence
 
 
-class SequenceRows:
-    """Implements acceptance.TargetRows. logits [rows, V]; `best`: argmax of each row, taken for the batch at once."""
+@dataclass(frozen=True, slots=True)
+class VerifiedRows:
+    """logits [rows, V] of all tasks of a step; `best`: each row's argmax, lowest id first among equals."""
 
-    def __init__(self, sequence: Sequence, logits: torch.Tensor, best: Seq[int]) -> None:
+    logits: torch.Tensor
+    best: list[int]
+
+    @classmethod
+    def of(cls, logits: torch.Tensor, *, on_host: bool) -> VerifiedRows:
+        """Waits for the device. The logits follow to the host in one copy, where anybody will look at them there."""
+        best: list[int] = argmax_lowest(logits).tolist()
+        return cls(logits.cpu() if on_host else logits, best)
+
+
+class SequenceRows:
+    """Implements acceptance.TargetRows over the `rows` of a step that belong to one sequence."""
+
+    def __init__(self, sequence: Sequence, verified: VerifiedRows, rows: slice) -> None:
         self._sequence = sequence
-        self._logits = logits
-        self._best = best
+        self._logits = verified.logits[rows]
+        self._best = verified.best[rows]
         self._row = 0
 
     def draw(self, row: int) -> int:

@@ -12,9 +12,11 @@ class Recording:
     def __init__(self, engine: Engine) -> None:
         self.works: list[list[Work]] = []
         self.fail_at: int | None = None
-        self._real = engine._target.runner.forward
+        real = engine._target.runner
+        self._real = real.forward
+        self.num_slots, self.max_len = real.num_slots, real.max_len
+        self.keep_path, self.copy_rows = real.keep_path, real.copy_rows
         engine._target = replace(engine._target, runner=self)
-        self.num_slots, self.max_len, self.keep_path = 4, 512, lambda *_: None
 
     def forward(self, works: list[Work]) -> Forward:
         self.works.append(works)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from transformers import MistralConfig, Qwen2Config
+from transformers import BloomConfig, LlamaConfig, MistralConfig, Qwen2Config
 
-from modeling.refusals import check_truncatable
+from modeling.refusals import check_positions, check_truncatable
 from modeling.target import TargetSpec, load_target
 from tests.fakes.tiny_models import CONFIGS, SIZES, save_tiny
 
@@ -73,3 +73,16 @@ def test_the_fingerprint_follows_weights_and_tokenizer_not_the_folder(llama: Pat
     other = save_tiny(tmp_path / "other", CONFIGS["llama"], seed=1)
     prints = [load_target(spec(path)).fingerprint for path in (llama, same, other)]
     assert prints[0] == prints[1] != prints[2]
+
+
+def test_a_model_whose_attention_cannot_be_replaced_is_refused(tmp_path: Path) -> None:
+    """Without the check its own attention would see the packed rows only, and answer nonsense."""
+    path = save_tiny(tmp_path, BloomConfig(vocab_size=258, hidden_size=64, n_layer=2, n_head=4))
+    with pytest.raises(ValueError, match="cannot be served"):
+        load_target(spec(path))
+
+
+def test_rotary_frequencies_that_follow_the_batch_are_refused() -> None:
+    config = LlamaConfig(**SIZES, rope_parameters={"rope_type": "dynamic", "rope_theta": 10000.0, "factor": 2.0})
+    with pytest.raises(ValueError, match="'dynamic' depends on the longest sequence"):
+        check_positions(config)

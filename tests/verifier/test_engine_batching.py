@@ -138,6 +138,31 @@ def test_prefixes_are_reused_within_a_tenant_only(make_engine: MakeEngine) -> No
     assert hits == {"a": 0, "b": 0, "again": len(request().prompt_ids) - 1}
 
 
+def test_conversations_with_a_common_beginning_keep_their_own_prefixes(make_engine: MakeEngine) -> None:
+    """Two texts that share a template do not drive each other out; the shared part is copied, and the text is right."""
+    engine = make_engine()
+    template = b"system: you are helpful. user: "
+    talks = {name: template + name.encode() * 40 for name in ("a", "b", "c")}
+    alone = {name: run(make_engine(), [request(prompt=talk)])["r"].tokens for name, talk in talks.items()}
+    cached = {}
+    for turn in ("first", "second"):
+        for name, talk in talks.items():
+            outcome = run(engine, [request(name, prompt=talk)])[name]
+            assert outcome.tokens == alone[name]
+            cached[name, turn] = outcome.stats.cached_prompt_tokens
+    assert [cached[name, "first"] for name in talks] == [0, len(template), len(template)]
+    assert all(cached[name, "second"] == len(talk) - 1 for name, talk in talks.items())
+
+
+def test_probes_of_a_token_or_two_do_not_drive_out_prefixes(make_engine: MakeEngine) -> None:
+    engine = make_engine()
+    run(engine, [request("talk")])
+    for i in range(20):
+        run(engine, [request(f"probe{i}", prompt=b"?", max_tokens=1)])
+    again = run(engine, [request("again")])["again"]
+    assert again.stats.cached_prompt_tokens == len(request().prompt_ids) - 1
+
+
 def test_a_reused_prefix_holds_committed_tokens_only(make_engine: MakeEngine, tiny_target: Target) -> None:
     """Case K5: rejected drafts and the tokens after a cut are not in the next request's prefix."""
     base = run(make_engine(), [request()])["r"]

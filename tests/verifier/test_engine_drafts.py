@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import pytest
 
 from modeling.target import Target
-from protos.messages import DraftChunk, Speculative
+from protos.messages import DraftChunk, DraftQuery, Speculative, Tokens
 from tests.fakes.recording import Recording
 from tests.fakes.requests import request
 from tests.fakes.running import run
-from tests.fakes.scripted import oracle, partial
+from tests.fakes.scripted import Scripted, oracle, partial
 from tests.verifier.conftest import MakeEngine
 
 
@@ -117,3 +118,41 @@ def test_ratio_acceptance_runs_and_greedy_text_is_the_plain_one(
     engine = make_engine(drafter, acceptance=acceptance)
     assert run(engine, [request()])["r"].tokens == base.tokens
     assert len(run(engine, [request(temperature=1.0)])["r"].tokens) == 24
+
+
+def test_rows_go_to_the_likeliest_tokens_of_all_requests(make_engine: MakeEngine, tiny_target: Target) -> None:
+    """With room for six draft tokens, they all go to the sure one, each of its tokens being likelier."""
+    sure, unsure = (request(name, prompt=name.encode() * 3) for name in ("sure", "unsure"))
+    bases = run(make_engine(), [sure, unsure])
+
+    class Graded(Scripted):
+        def draft(self, queries: Sequence[DraftQuery]) -> Iterator[DraftChunk]:
+            for chunk in super().draft(queries):
+                level = 0.9 if chunk.request_id == "sure" else 0.5
+                yield replace(chunk, survival=tuple(level**i for i in range(1, len(chunk.tokens) + 1)))
+
+    answers = {r.prompt_ids: tuple(bases[r.request_id].tokens) for r in (sure, unsure)}
+    engine = make_engine(Graded(answers, vocab_size=tiny_target.vocab_size, right=99, source="graded"))
+    engine._batcher.max_rows = 8
+    recording = Recording(engine)
+    outcomes = run(engine, [sure, unsure])
+    assert {name: outcome.tokens for name, outcome in outcomes.items()} == {n: b.tokens for n, b in bases.items()}
+    both = [sorted(len(w.tokens) for w in works) for works in recording.works if len(works) == 2]
+    assert [1, 7] in both
+    assert all(sum(sizes) <= 8 for sizes in both)
+
+
+def test_a_draft_beyond_its_budget_is_cut(make_engine: MakeEngine, tiny_target: Target) -> None:
+    """Case L5: the limit is the engine's to keep."""
+    base = run(make_engine(), [request()])["r"]
+
+    class Eager(Scripted):
+        def _nodes(self, truth: Tokens, budget: int) -> list[tuple[int, int, float]]:
+            return super()._nodes(truth, budget + 10)
+
+    answers = {request().prompt_ids: tuple(base.tokens)}
+    engine = make_engine(Eager(answers, vocab_size=tiny_target.vocab_size, right=99, source="eager"))
+    recording = Recording(engine)
+    outcome = run(engine, [request(speculative=Speculative(num_speculative_tokens=3))])["r"]
+    assert outcome.tokens == base.tokens
+    assert max(len(w.tokens) for works in recording.works[1:] for w in works) == 4
