@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 from drafters.checks import check_number
 
@@ -17,6 +18,8 @@ class DraftModelConfig:
     slots; requests beyond them get no drafts. min_survival: a token less likely than that to be reached and accepted
     is not proposed, nor what follows it.
     """
+
+    has_model: ClassVar[Literal[True]] = True
 
     model: str
     num_speculative_tokens: int = 5

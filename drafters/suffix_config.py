@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 from drafters.checks import check_number
 
@@ -18,6 +19,8 @@ class SuffixConfig:
     should stay above the cost of verifying one more token, in decode steps. num_branches: above 1, other continuations
     join as branches of a tree. suffix_cache_bytes: bound of the store of past answers, 0 for none.
     """
+
+    has_model: ClassVar[Literal[False]] = False
 
     num_speculative_tokens: int = 16
     suffix_decoding_max_tree_depth: int = DEPTH

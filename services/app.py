@@ -22,7 +22,12 @@ _CONTROL_CALLS = 64
 
 def build_app(args: AppArgs) -> Application:
     """For `serve run config.yaml` with `import_path: services.app:build_app`; `args` are those of AppArgs."""
-    placement = place(args, _machine())
+    return application(args, cluster(grows=True) if ray.is_initialized() else _this_machine())
+
+
+def application(args: AppArgs, machine: Machine) -> Application:
+    """The same, laid out for a machine that is known."""
+    placement = place(args, machine)
     verifier = _verifier(args, placement).bind(args, placement)
     front = serve.deployment(
         name=GATEWAY,
@@ -46,16 +51,20 @@ def _verifier(args: AppArgs, placement: Placement) -> serve.Deployment:
     )(VerifierReplica)
 
 
-def _machine() -> Machine:
-    """The cluster where Ray runs, else this machine, which `serve run` is about to make one."""
-    if not ray.is_initialized():
-        import torch  # only asked where Ray does not know the GPUs yet
-
-        cores = len(os.sched_getaffinity(0))
-        return Machine(cores=cores, total_cores=cores, gpus=torch.cuda.device_count())
+def cluster(*, grows: bool) -> Machine:
+    """The Ray that this process is connected to; `grows` where nodes may join that are not there yet."""
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]  # type: ignore[no-untyped-call]
     return Machine(
         cores=int(max(node.get("CPU", 0) for node in nodes)),
         total_cores=int(sum(node.get("CPU", 0) for node in nodes)),
         gpus=int(sum(node.get("GPU", 0) for node in nodes)),
+        grows=grows,
     )
+
+
+def _this_machine() -> Machine:
+    """What Ray will find when it starts here."""
+    import torch  # only asked where Ray does not know the GPUs yet
+
+    cores = len(os.sched_getaffinity(0))
+    return Machine(cores=cores, total_cores=cores, gpus=torch.cuda.device_count())

@@ -10,11 +10,22 @@ from services.transports.local import LocalDrafter
 
 
 def local_drafter(args: EngineArgs, target: Target) -> LocalDrafter | None:
-    """None without a `speculative_config`; ValueError where the drafter does not fit the target."""
-    if args.speculative_config is None:
+    """None without a `speculative_config`; ValueError where the drafter does not fit the target or the process."""
+    speculative = args.speculative_config
+    if speculative is None:
         return None
+    if speculative.transport == "grpc":
+        raise ValueError(
+            "speculative_config: transport is 'grpc', but without Ray the drafter can only run in this process; "
+            "leave transport out, or serve the model"
+        )
+    if speculative.drafter.has_model and speculative.drafter.draft_threads is not None:
+        raise ValueError(
+            f"speculative_config: draft_threads is {speculative.drafter.draft_threads}, but in one process with the "
+            "target it would change the target's threads too; leave it out, or serve with transport grpc"
+        )
     context = drafter_context(args, target, threads=args.threads)
-    return LocalDrafter(build_drafter(args.speculative_config.drafter, context))
+    return LocalDrafter(build_drafter(speculative.drafter, context))
 
 
 def drafter_context(args: EngineArgs, target: Target, *, threads: int | None) -> DrafterContext:

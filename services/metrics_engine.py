@@ -34,7 +34,11 @@ _SPECULATION = (
     ("vllm:spec_decode_num_draft_tokens", "Tokens proposed.", "num_draft_tokens"),
     ("vllm:spec_decode_num_accepted_tokens", "Draft tokens that became text.", "num_accepted_tokens"),
     ("paradraft:spec_decode_num_verified_tokens", "Draft tokens the target processed.", "num_verified_tokens"),
-    ("paradraft:draft_timeouts", "Steps that decoded plainly as drafts were late.", "draft_timeouts"),
+    (
+        "paradraft:draft_queries_unanswered",
+        "Draft queries that had no whole answer by the deadline.",
+        "unanswered_draft_queries",
+    ),
     ("paradraft:engine_draft_seconds", "Time in steps spent waiting for drafts.", "draft_seconds"),
 )
 

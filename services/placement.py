@@ -5,22 +5,31 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from drafters.draft_model_config import DraftModelConfig
 from services.config import AppArgs
 
 # Spinning threads of one process starve those of another: with more runnable threads than cores a two-thread product
 # was measured to take a thousand times as long.
 ENV = {"OMP_WAIT_POLICY": "passive"}
 
+# Where the GPU computes, the CPU only prepares its work.
+_THREADS_BESIDE_GPU = 1
+_DRAFTER_THREADS = 1
 _DRAFTER_GPU_SHARE = 0.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """What there is: `cores` of the largest node, `total_cores` and `gpus` of the cluster."""
+    """What there is now: `cores` of the largest node, `total_cores` and `gpus` of all.
+
+    grows: a cluster, where what is asked for and missing is waited for; a pending placement group is what makes Ray's
+    autoscaler start nodes.
+    """
 
     cores: int
     total_cores: int
     gpus: int
+    grows: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,49 +49,85 @@ class Placement:
 
 
 def place(args: AppArgs, machine: Machine) -> Placement:
-    """Divides the machine; ValueError where the arguments ask for more than there is."""
-    speculative = args.speculative_config
-    in_actor = speculative is not None and speculative.transport != "local"
-    models = in_actor and speculative is not None and speculative.has_model
+    """Divides the machine; ValueError where the arguments ask for more than there is or can be."""
+    model = _drafters_model(args)
     device = _device(args, machine)
-    drafter_threads = int(models)
-    threads = args.threads or _default_threads(args, machine, drafter_threads)
-    needed = args.replicas * (threads + drafter_threads)
-    if needed > machine.total_cores:
-        raise ValueError(
-            f"{args.replicas} replicas of {threads + drafter_threads} threads need {needed} cores; "
-            f"there are {machine.total_cores}: lower threads or replicas"
-        )
-    gpu = device == "cuda"
-    share = _DRAFTER_GPU_SHARE if models and gpu else 0.0
-    verifier = {"CPU": float(threads)} | ({"GPU": 1.0 - share} if gpu else {})
-    drafter = {"CPU": float(drafter_threads)} | ({"GPU": share} if gpu else {})
+    drafter_threads = 0 if model is None else model.draft_threads or _DRAFTER_THREADS
+    threads = args.threads or _default_threads(args, machine, device, drafter_threads)
+    verifier_gpu, drafter_gpu = _gpu_shares(device, model)
+    if not machine.grows:
+        _check_enough(args.replicas, machine, threads=threads + drafter_threads, gpus=verifier_gpu + drafter_gpu)
+    verifier = _bundle(threads, verifier_gpu)
+    drafter = _bundle(drafter_threads, drafter_gpu)
     return Placement(
         device=device,
         verifier_threads=threads,
         drafter_threads=drafter_threads,
         # A drafter without a model needs no resources, and a bundle cannot be empty: it lives in the verifier's.
-        bundles=[verifier, drafter] if models else [verifier],
+        bundles=[verifier] if model is None else [verifier, drafter],
         verifier_options=_actor_options(verifier),
         drafter_options=_actor_options(drafter),
-        drafter_bundle=int(models),
+        drafter_bundle=int(model is not None),
     )
 
 
-def _default_threads(args: AppArgs, machine: Machine, drafter_threads: int) -> int:
-    """An equal share for each replica, one core left to HTTP where there are more than two."""
+def _drafters_model(args: AppArgs) -> DraftModelConfig | None:
+    """What a drafter's actor has to run, None where it has no actor or no model."""
+    speculative = args.speculative_config
+    if speculative is None or speculative.transport == "local" or not speculative.drafter.has_model:
+        return None
+    return speculative.drafter
+
+
+def _default_threads(args: AppArgs, machine: Machine, device: str, drafter_threads: int) -> int:
+    """On CPU an equal share for each replica, one core left to HTTP where there are more than two."""
+    if device == "cuda":
+        return _THREADS_BESIDE_GPU
     share = min(machine.cores, machine.total_cores // args.replicas) - drafter_threads
     return max(1, share - int(machine.cores > 2))
 
 
+def _check_enough(replicas: int, machine: Machine, *, threads: int, gpus: float) -> None:
+    """What one replica takes, times their number, is there."""
+    if replicas * threads > machine.total_cores:
+        raise ValueError(
+            f"{replicas} replicas of {threads} threads need {replicas * threads} cores; "
+            f"there are {machine.total_cores}: lower threads or replicas"
+        )
+    if replicas * gpus > machine.gpus:
+        raise ValueError(
+            f"{replicas} replicas on 'cuda' need {replicas * gpus:g} GPUs; there are {machine.gpus}: "
+            "lower replicas or use device 'cpu'"
+        )
+
+
 def _device(args: AppArgs, machine: Machine) -> str:
+    """`auto` takes a GPU where each replica finds one now."""
     if args.device.startswith("cuda:"):
         raise ValueError(f"device is {args.device!r}; Ray assigns the GPU of each replica, so write 'cuda'")
-    if args.device == "cuda" and machine.gpus < args.replicas:
-        raise ValueError(f"device is 'cuda' with {args.replicas} replicas; the cluster has {machine.gpus} GPUs")
     if args.device == "auto":
         return "cuda" if machine.gpus >= args.replicas else "cpu"
     return args.device
+
+
+def _gpu_shares(device: str, model: DraftModelConfig | None) -> tuple[float, float]:
+    """GPUs of one verifier and of its drafter, which share one where both compute on it."""
+    verifier = device == "cuda"
+    if model is None:
+        return float(verifier), 0.0
+    wanted = model.draft_device
+    if wanted is not None and wanted.startswith("cuda:"):
+        raise ValueError(
+            f"speculative_config: draft_device is {wanted!r}; Ray assigns the GPU of each drafter, so write 'cuda'"
+        )
+    drafter = verifier if wanted in {None, "auto"} else wanted == "cuda"
+    if verifier and drafter:
+        return 1.0 - _DRAFTER_GPU_SHARE, _DRAFTER_GPU_SHARE
+    return float(verifier), float(drafter)
+
+
+def _bundle(threads: int, gpu: float) -> dict[str, float]:
+    return {"CPU": float(threads)} | ({"GPU": gpu} if gpu else {})
 
 
 def _actor_options(bundle: dict[str, float]) -> dict[str, Any]:

@@ -16,14 +16,15 @@ class SpeculativeConfig(StrictModel):
     """vLLM's `speculative_config`. The keys of a method are those of its configuration in `drafters.registry`.
 
     method: left out with a `model` given, it is draft_model. transport: `grpc`, the drafter in an actor of its own, or
-    `local`, in the engine's process. draft_timeout_s: how long a step waits for drafts before it decodes plainly.
+    `local`, in the engine's process; None takes grpc in the served application and local in `LLM`. draft_timeout_s: how
+    long a step waits for drafts before it decodes plainly.
     """
 
     # The method decides which further keys there are; `_check_method_keys` refuses the others.
     model_config = ConfigDict(extra="allow", ignored_types=(cached_property,))
 
     method: str
-    transport: Literal["local", "grpc"] = "grpc"
+    transport: Literal["local", "grpc"] | None = None
     draft_timeout_s: float = Field(default=0.25, gt=0, le=60)
 
     @model_validator(mode="before")
@@ -52,8 +53,3 @@ class SpeculativeConfig(StrictModel):
     def num_speculative_tokens(self) -> int:
         """The longest draft."""
         return self.drafter.num_speculative_tokens
-
-    @property
-    def has_model(self) -> bool:
-        """True where the drafter runs a model, and so needs threads or a share of a GPU."""
-        return hasattr(self.drafter, "model")

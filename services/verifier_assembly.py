@@ -6,16 +6,14 @@ import asyncio
 import logging
 from dataclasses import dataclass, replace
 
-from drafters.registry import build_drafter
 from modeling.target import load_target
 from protos.interfaces import AsyncDrafter
 from services.config import AppArgs
 from services.drafter_supervisor import DrafterSupervisor
-from services.in_process import drafter_context
+from services.in_process import drafter_context, local_drafter
 from services.placement import Placement
 from services.speculative_config import SpeculativeConfig
 from services.transports.grpc_client import GrpcDrafter
-from services.transports.local import LocalDrafter
 from services.verifier_service import Identity, VerifierService
 from verifier.engine import Engine
 from verifier.engine_loop import EngineLoop
@@ -43,17 +41,15 @@ async def assemble(args: AppArgs, placement: Placement, *, engine: str, drafter_
     """Loads and starts everything, off the event loop where it blocks. `engine` labels the metrics."""
     spec = replace(args.target_spec(), device=placement.device, threads=placement.verifier_threads)
     target = await asyncio.to_thread(load_target, spec, progress=logger.info)
-    drafter: AsyncDrafter | None = None
+    drafter: AsyncDrafter | None
     supervisor: DrafterSupervisor | None = None
     speculative = args.speculative_config
-    if speculative is not None:
-        threads = placement.drafter_threads or placement.verifier_threads
-        context = drafter_context(args, target, threads=threads)
-        if speculative.transport == "local":
-            drafter = LocalDrafter(await asyncio.to_thread(build_drafter, speculative.drafter, context))
-        else:
-            supervisor = DrafterSupervisor(speculative.drafter, context, placement, name=drafter_name)
-            drafter = await _remote(supervisor)
+    if speculative is None or speculative.transport == "local":
+        drafter = await asyncio.to_thread(local_drafter, args, target)
+    else:
+        context = drafter_context(args, target, threads=placement.drafter_threads or placement.verifier_threads)
+        supervisor = DrafterSupervisor(speculative.drafter, context, placement, name=drafter_name)
+        drafter = await _remote(supervisor)
     loop = EngineLoop(Engine(target, args.engine_config(), drafter))
     loop.start()
     return Assembly(service=VerifierService(target, loop, _identity(args, speculative, engine)), supervisor=supervisor)

@@ -33,7 +33,7 @@ def test_a_model_alone_means_draft_model() -> None:
     args = EngineArgs.model_validate({"speculative_config": {"model": "some/model", "num_speculative_tokens": 2}})
     assert args.speculative_config is not None
     assert args.speculative_config.method == "draft_model"
-    assert args.speculative_config.has_model
+    assert args.speculative_config.drafter.has_model
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,33 @@ def test_gpus() -> None:
     assert (alone.device, alone.verifier_options["num_gpus"]) == ("cuda", 1.0)
     assert [bundle["GPU"] for bundle in shared.bundles] == [0.8, 0.2]
     assert _place(machine, device="cpu").verifier_options["num_gpus"] == 0
-    with pytest.raises(ValueError, match="the cluster has 1 GPUs"):
+    with pytest.raises(ValueError, match="2 replicas on 'cuda' need 2 GPUs; there are 1"):
         _place(machine, device="cuda", replicas=2)
     with pytest.raises(ValueError, match="Ray assigns the GPU"):
         _place(machine, device="cuda:0")
+
+
+def test_a_cluster_is_asked_for_what_it_has_not_yet() -> None:
+    head = Machine(cores=4, total_cores=4, gpus=0, grows=True)
+    alone = _place(head, device="cuda", replicas=3, speculative_config=SUFFIX)
+    assert (alone.device, alone.verifier_threads) == ("cuda", 1)
+    assert alone.bundles == [{"CPU": 1.0, "GPU": 1.0}]
+    assert _place(head, threads=32).bundles == [{"CPU": 32.0}]
+    assert _place(head, replicas=9).verifier_threads == 1
+
+
+def test_threads_and_device_of_the_draft_model_are_its_own() -> None:
+    machine = Machine(cores=16, total_cores=16, gpus=1)
+    on_cpu = _place(machine, speculative_config=MODEL | {"draft_threads": 6, "draft_device": "cpu"})
+    assert on_cpu.drafter_threads == 6
+    assert on_cpu.bundles == [{"CPU": 1.0, "GPU": 1.0}, {"CPU": 6.0}]
+    assert (on_cpu.drafter_options["num_cpus"], on_cpu.drafter_options["num_gpus"]) == (6, 0)
+    on_gpu = _place(machine, device="cpu", threads=8, speculative_config=MODEL | {"draft_device": "cuda"})
+    assert on_gpu.bundles == [{"CPU": 8.0}, {"CPU": 1.0, "GPU": 1.0}]
+    assert _place(LAPTOP, speculative_config=MODEL | {"draft_threads": 1}).verifier_threads == 1
+    with pytest.raises(ValueError, match="1 replicas of 3 threads need 3 cores"):
+        _place(LAPTOP, speculative_config=MODEL | {"draft_threads": 2})
+    with pytest.raises(ValueError, match="need 1 GPUs; there are 0"):
+        _place(LAPTOP, speculative_config=MODEL | {"draft_device": "cuda"})
+    with pytest.raises(ValueError, match="draft_device is 'cuda:1'"):
+        _place(machine, speculative_config=MODEL | {"draft_device": "cuda:1"})
