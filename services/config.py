@@ -111,6 +111,11 @@ class AppArgs(EngineArgs):
             raise ValueError("an API key is empty; remove it, or give it at least one character")
         return api_keys
 
+    @property
+    def needs_key(self) -> bool:
+        """True where clients must give a key."""
+        return bool(self.api_keys or self.api_keys_file)
+
     def tenants(self) -> dict[str, str]:
         """Tenant of each key, the file's included. ValueError where the file is not what it should be."""
         if self.api_keys_file is None:
@@ -121,10 +126,12 @@ class AppArgs(EngineArgs):
             raise ValueError(f"api_keys_file {self.api_keys_file!r} cannot be read: {error.strerror}") from None
         except yaml.YAMLError:  # its message would quote keys
             listed = None
-        pairs = listed.items() if isinstance(listed, dict) else [(None, None)]
-        if not all(isinstance(key, str) and key and isinstance(tenant, str) for key, tenant in pairs):
-            raise ValueError(f"api_keys_file {self.api_keys_file!r} must hold lines of `key: tenant`, both strings")
-        return self.api_keys | dict(pairs)
+        pairs = listed if isinstance(listed, dict) else {}
+        if not pairs or not all(isinstance(key, str) and key and isinstance(each, str) for key, each in pairs.items()):
+            raise ValueError(
+                f"api_keys_file {self.api_keys_file!r} must hold at least one line of `key: tenant`, both strings"
+            )
+        return self.api_keys | pairs
 
     @property
     def public_name(self) -> str:

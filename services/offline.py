@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -117,8 +118,8 @@ class LLM:
         jobs = [self._job(*pair) for pair in zip(prompts, _one_each(sampling_params, len(prompts)), strict=True)]
         requests = [admissible(request, self._target) for job in jobs for request in job.requests]
         verdicts: dict[str, list[Verdict]] = defaultdict(list)
-        with GenerationBar(len(requests), enabled=show_progress) as bar:
-            for verdict in self._run(requests):
+        with GenerationBar(len(requests), enabled=show_progress) as bar, closing(self._run(requests)) as run:
+            for verdict in run:
                 if verdict.finish is Finish.ERROR:
                     raise RuntimeError(f"request {verdict.request_id} failed: {verdict.error}")
                 verdicts[verdict.request_id].append(verdict)
@@ -133,7 +134,7 @@ class LLM:
         )
         return _Job(name=name, prompt=prompt, requests=requests)
 
-    def _run(self, requests: Sequence[Request]) -> Iterator[Verdict]:
+    def _run(self, requests: Sequence[Request]) -> Generator[Verdict]:
         """Adds requests as fast as the queue takes them. Leaving early, by whatever way, aborts those still open."""
         if self._closed:
             raise RuntimeError("this LLM is closed; make another")
@@ -158,9 +159,7 @@ class LLM:
             try:
                 self._engine.add(waiting[0])
             except QueueFullError:
-                if not open_ids:
-                    raise
-                return
+                return  # a step makes room: it ends what was aborted and advances what runs
             open_ids.add(waiting.popleft().request_id)
 
 

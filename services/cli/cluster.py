@@ -12,12 +12,16 @@ from contextlib import contextmanager, redirect_stdout
 import httpx
 import ray
 from ray import serve
+from ray.serve.context import _get_global_client
+from ray.serve.schema import ServeInstanceDetails
 
-from services.app import build_app
+from services.app import application, cluster
 from services.cli.interruption import heed_stop_signals, ignore_stop_signals
 from services.config import AppArgs
 
 APP_NAME = "paradraft"
+ROUTE_PREFIX = "/"
+EVERY_INTERFACE = frozenset({"0.0.0.0", ""})  # noqa: S104
 FIRST_ANSWER_TIMEOUT_S = 120.0
 
 
@@ -25,18 +29,21 @@ FIRST_ANSWER_TIMEOUT_S = 120.0
 def deployed(args: AppArgs, *, say: Callable[[str], None], verbose: bool) -> Iterator[str]:
     """Yields the URL once the model has answered there. Leaving takes down the application and what it was started on.
 
-    On a cluster that was there before, only the application goes. ValueError where the port is taken; RuntimeError with
-    the reason where the application does not come up.
+    On a cluster that was there before, only the application goes, and only if it was started here. ValueError where its
+    name, its route or the port is taken; RuntimeError with the reason where the application does not come up.
     """
-    own = not os.environ.get("RAY_ADDRESS")
+    own, started = not os.environ.get("RAY_ADDRESS"), False
     if own:
         args = args.model_copy(update={"port": _free_port(args.host, args.port)})
     try:
         _connect(own=own, verbose=verbose)
+        serve.start(http_options={"host": args.host, "port": args.port})
+        url = _url(args, own=own)
+        _check_room()
         say(f"loading {args.model}")
-        _deploy(args)
+        started = True
+        _deploy(args, own=own)
         say("waiting for the first answer")
-        url = f"http://{_client_host(args.host)}:{args.port}"
         _await_answer(url)
         yield url
     finally:
@@ -44,7 +51,7 @@ def deployed(args: AppArgs, *, say: Callable[[str], None], verbose: bool) -> Ite
         ignore_stop_signals()
         # Ray reports on standard output that its controller was killed, which is what a shutdown does.
         with redirect_stdout(None):
-            _take_down(own=own)
+            _take_down(own=own, started=started)
 
 
 def _connect(*, own: bool, verbose: bool) -> None:
@@ -59,28 +66,60 @@ def _connect(*, own: bool, verbose: bool) -> None:
     logging.getLogger("ray.serve").setLevel(level)
 
 
-def _take_down(*, own: bool) -> None:
+def _take_down(*, own: bool, started: bool) -> None:
     if not ray.is_initialized():
         return
     if own:
         serve.shutdown()  # type: ignore[no-untyped-call]
-    else:
+    elif started:
         serve.delete(APP_NAME)
     ray.shutdown()
 
 
-def _deploy(args: AppArgs) -> None:
-    serve.start(http_options={"host": args.host, "port": args.port})
+def _url(args: AppArgs, *, own: bool) -> str:
+    """Where Serve listens. One that ran before keeps its address; ValueError where another one is asked for."""
+    if own:
+        return f"http://{'127.0.0.1' if args.host in EVERY_INTERFACE else args.host}:{args.port}"
+    details = _details()
+    options = details.http_options
+    assert options is not None, details
+    for name, actual in (("host", options.host), ("port", options.port)):
+        if name in args.model_fields_set and getattr(args, name) != actual:
+            raise ValueError(
+                f"{name} is {getattr(args, name)!r}, but Serve runs on this cluster already with {name} {actual!r}; "
+                f"leave --{name} out"
+            )
+    nodes = [proxy.node_ip for proxy in details.proxies.values()]
+    return f"http://{nodes[0] if options.host in EVERY_INTERFACE and nodes else options.host}:{options.port}"
+
+
+def _check_room() -> None:
+    for name, running in _details().applications.items():
+        if name == APP_NAME or running.route_prefix == ROUTE_PREFIX:
+            raise ValueError(
+                f"application {name!r} is on this cluster already, at route {running.route_prefix}; "
+                f"to replace it, remove it first with `serve delete {name}`"
+            )
+
+
+def _details() -> ServeInstanceDetails:
+    """More than `serve.status()` tells: routes, and where Serve listens."""
+    client = _get_global_client()
+    assert client is not None
+    return ServeInstanceDetails(**client.get_serve_details())
+
+
+def _deploy(args: AppArgs, *, own: bool) -> None:
     try:
-        serve.run(build_app(args), name=APP_NAME)
+        serve.run(application(args, cluster(grows=not own)), name=APP_NAME, route_prefix=ROUTE_PREFIX)
     except RuntimeError as error:
         raise RuntimeError(_reason() or str(error)) from error
 
 
 def _reason() -> str:
     """What a replica died of: the last line of the trace that Serve keeps."""
-    application = serve.status().applications.get(APP_NAME)
-    deployments = application.deployments.values() if application else ()
+    ours = serve.status().applications.get(APP_NAME)
+    deployments = ours.deployments.values() if ours else ()
     traces = [each.message.strip() for each in deployments if "Error" in each.message]
     return traces[0].splitlines()[-1] if traces else ""
 
@@ -111,7 +150,3 @@ def _free_port(host: str, port: int) -> int:
         except OSError as error:
             raise ValueError(f"cannot listen on {host}:{port} ({error.strerror}); choose another --port") from error
         return int(probe.getsockname()[1])
-
-
-def _client_host(host: str) -> str:
-    return "127.0.0.1" if host in {"0.0.0.0", ""} else host  # noqa: S104

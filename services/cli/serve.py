@@ -48,7 +48,7 @@ def serve(
 
 def _greet(console: Console, args: AppArgs, url: str) -> None:
     body = {"model": args.public_name, "messages": [{"role": "user", "content": "Why is the sky blue?"}]}
-    key = "-H 'Authorization: Bearer YOUR_KEY' " if args.tenants() else ""
+    key = "-H 'Authorization: Bearer YOUR_KEY' " if args.needs_key else ""
     drafts = f"drafts by {args.speculative_config.method}" if args.speculative_config else "no drafts"
     console.print(f"[bold green]ready[/] {args.public_name} at [bold]{url}/v1[/], {drafts}; Ctrl-C stops it")
     console.print(

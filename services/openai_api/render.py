@@ -39,9 +39,9 @@ class ChatFormat:
         return self._common(piece, body, tokens) | {"message": message}
 
     def delta(self, piece: Piece, body: GenerationRequest, tokens: TokenText) -> Json:
-        """See Format. The role comes with the first text: a chunk without text would only cost time."""
+        """See Format. The role comes with the first chunk of a choice: one without text would only cost time."""
         delta = {"content": piece.text}
-        if piece.start == 0 and not piece.finish:
+        if piece.start == 0:
             delta = {"role": "assistant"} | delta
         return self._common(piece, body, tokens) | {"delta": delta}
 

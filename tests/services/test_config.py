@@ -68,7 +68,7 @@ def test_keys_from_a_file_join_those_given(tmp_path: Path) -> None:
     assert AppArgs(api_keys={"key-a": "a"}, api_keys_file=str(listed)).tenants() == {"key-a": "a", "key-b": "b"}
 
 
-@pytest.mark.parametrize("text", ["", "key-b\n", "- key-b\n", "key-b: 3\n", "'': b\n", "{key-b"])
+@pytest.mark.parametrize("text", ["", "{}", "key-b\n", "- key-b\n", "key-b: 3\n", "'': b\n", "{key-b"])
 def test_a_file_that_holds_no_keys_is_refused_by_name_and_without_its_text(tmp_path: Path, text: str) -> None:
     listed = tmp_path / "keys.yaml"
     listed.write_text(text)
