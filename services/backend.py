@@ -24,13 +24,21 @@ Verdicts = tuple[Verdict, ...]
 Outcome = Verdicts | Refusal
 
 
+# Requests whose ids begin so ask whether a token can be decoded. They are nobody's latency.
+PROBE_PREFIX = "health"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelCard:
-    """What the front knows of the model. The tokenizer travels with it, so that the front needs no files."""
+    """What the front knows of the model. The tokenizer travels with it, so that the front needs no files.
+
+    max_sequences: those an engine can hold, running and waiting together.
+    """
 
     tokenizer: Any
     vocab_size: int
     max_model_len: int
+    max_sequences: int
     fingerprint: str
     created: int
 
@@ -58,4 +66,4 @@ class Backend(Protocol):
 
     async def metrics(self) -> list[list[Metric]]: ...
 
-    async def speculation(self) -> Speculation: ...
+    async def speculation(self) -> Speculation | Refusal: ...

@@ -60,9 +60,13 @@ class ServeBackend:
                 logger.warning("a verifier gave no metrics: %s", result)
         return [families for result in results if isinstance(result, list) for families in result]
 
-    async def speculation(self) -> Speculation:
+    async def speculation(self) -> Speculation | Refusal:
         """See Backend."""
-        speculation: Speculation = await self._verifiers.speculation.remote()
+        try:
+            speculation: Speculation = await self._verifiers.speculation.remote()
+        except (RayError, RayServeException):
+            logger.exception("lost the verifier that was asked about its speculation")
+            return UNAVAILABLE
         return speculation
 
 

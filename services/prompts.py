@@ -33,13 +33,14 @@ def encode_chats(
     messages: Sequence[Message] | Sequence[Sequence[Message]], tokenizer: Any, *, continue_final_message: bool
 ) -> list[EncodedPrompt]:
     """One conversation or several through the model's chat template, ready for the assistant's next words."""
-    if not tokenizer.chat_template:
-        raise ValueError("this model has no chat template; use generate() with the text it expects")
     chats: Any = [messages] if messages and isinstance(messages[0], Mapping) else messages
-    return [_encode_chat(chat, tokenizer, continue_final_message=continue_final_message) for chat in chats]
+    return [encode_chat(chat, tokenizer, continue_final_message=continue_final_message) for chat in chats]
 
 
-def _encode_chat(chat: Sequence[Message], tokenizer: Any, *, continue_final_message: bool) -> EncodedPrompt:
+def encode_chat(chat: Sequence[Message], tokenizer: Any, *, continue_final_message: bool = False) -> EncodedPrompt:
+    """One conversation through the model's chat template; ValueError where there is none or it refuses."""
+    if not tokenizer.chat_template:
+        raise ValueError("this model has no chat template; write the text it expects, and let it be completed")
     try:
         text = tokenizer.apply_chat_template(
             [dict(message) for message in chat],

@@ -12,7 +12,7 @@ from prometheus_client.metrics_core import Metric
 
 from modeling.target import Target
 from protos.messages import Request, Verdict
-from services.backend import ModelCard, Outcome, Refusal, Speculation
+from services.backend import PROBE_PREFIX, ModelCard, Outcome, Refusal, Speculation
 from services.metrics_engine import engine_families
 from services.metrics_latency import Latency
 from verifier.admission import QueueFullError
@@ -34,7 +34,7 @@ class Identity:
 class VerifierService:
     """Knows neither Ray nor HTTP. The engine's thread does the work; here is only asyncio."""
 
-    def __init__(self, target: Target, loop: EngineLoop, identity: Identity) -> None:
+    def __init__(self, target: Target, loop: EngineLoop, identity: Identity, *, max_waiting: int) -> None:
         self._loop = loop
         self._identity = identity
         self._latency = Latency(
@@ -44,6 +44,7 @@ class VerifierService:
             tokenizer=target.tokenizer,
             vocab_size=target.vocab_size,
             max_model_len=target.max_model_len,
+            max_sequences=target.runner.num_slots + max_waiting,
             fingerprint=target.fingerprint,
             created=int(time.time()),
         )
@@ -101,10 +102,11 @@ class VerifierService:
         self._loop.shutdown()
 
     async def _follow(self, request: Request, decided: asyncio.Queue[Verdict | Refusal]) -> None:
-        clock = self._latency.clock(request)
+        clock = None if request.request_id.startswith(f"{PROBE_PREFIX}-") else self._latency.clock(request)
         try:
             async for verdict in self._loop.generate(request):
-                clock.tick(verdict)
+                if clock is not None:
+                    clock.tick(verdict)
                 decided.put_nowait(verdict)
         except QueueFullError as error:
             decided.put_nowait(Refusal(status=429, message=str(error), retry_after_s=error.retry_after_s))

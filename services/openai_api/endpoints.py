@@ -16,8 +16,8 @@ from services.metrics import CONTENT_TYPE, exposition
 from services.openai_api.call import Call, new_id, requests_for
 from services.openai_api.decided import decided, primed
 from services.openai_api.envelope import Envelope
-from services.openai_api.errors import ApiError
-from services.openai_api.health import probe
+from services.openai_api.errors import ApiError, invalid
+from services.openai_api.health import Health
 from services.openai_api.params import sampling_params
 from services.openai_api.piece import Piece
 from services.openai_api.prompts import chat_prompt, completion_prompts
@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 
 class Endpoints:
-    """One method a route. Holds no state of any request."""
+    """One method a route."""
 
     def __init__(self, backend: Backend, card: ModelCard, args: AppArgs) -> None:
         self._backend = backend
@@ -40,6 +40,7 @@ class Endpoints:
         self._tokens = TokenText(card.tokenizer)
         self._chat = self._envelope(ChatFormat())
         self._completion = self._envelope(CompletionFormat())
+        self._health = Health(backend, args.public_name)
 
     async def chat_completions(self, http: HttpRequest) -> Response:
         """POST /v1/chat/completions."""
@@ -66,7 +67,7 @@ class Endpoints:
 
     async def health(self, _: HttpRequest) -> Response:
         """GET /health: decodes one token. 503 where that fails."""
-        return await probe(self._backend, self._args.public_name)
+        return await self._health.response()
 
     async def metrics(self, _: HttpRequest) -> Response:
         """GET /metrics: every engine's, in Prometheus' text format."""
@@ -88,6 +89,7 @@ class Endpoints:
 
     def _call(self, body: GenerationRequest, prompts: list[Tokens], *, tenant: str, prefix: str) -> Call:
         params = [sampling_params(body, prompt, self._card, self._args.limits) for prompt in prompts]
+        self._check_holds(len(prompts), body.n)
         call_id = new_id(prefix)
         return Call(
             call_id=call_id,
@@ -96,6 +98,16 @@ class Endpoints:
             prompts=tuple(prompts),
             requests=requests_for(call_id, prompts, params, tenant=tenant, speculative=body.speculative.to_message()),
         )
+
+    def _check_holds(self, num_prompts: int, n: int) -> None:
+        """More sequences than the engine can ever hold would get a 429 that waiting does not help."""
+        most = self._card.max_sequences
+        if num_prompts * n > most:
+            raise invalid(
+                f"{num_prompts} prompts with n {n} make {num_prompts * n} sequences; this server holds at most {most} "
+                "at a time, running and waiting; send them in several requests",
+                "n" if n > 1 else "prompt",
+            )
 
     def _check_model(self, name: str) -> None:
         if name != self._args.public_name:

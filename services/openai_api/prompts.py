@@ -1,25 +1,26 @@
-"""Prompts: what a body asks to continue, as token ids. The only place that knows the tokenizer's text side."""
+"""Prompts: what a body asks to continue, as token ids, or a 400."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import Any
 
-from jinja2 import TemplateError
-
 from protos.messages import Tokens
 from services.backend import ModelCard
 from services.config import Limits
 from services.openai_api.errors import invalid
 from services.openai_api.schema import ChatRequest, CompletionRequest
+from services.prompts import encode_chat
 
 
 async def chat_prompt(body: ChatRequest, card: ModelCard) -> Tokens:
     """The conversation through the model's chat template, opened for the assistant's turn."""
     messages = [{"role": message.role, "content": message.content} for message in body.messages]
-    if getattr(card.tokenizer, "chat_template", None) is None:
-        raise invalid("this model has no chat template; use /v1/completions", "messages")
-    return await asyncio.to_thread(_render_chat, messages, card)
+    try:
+        encoded = await asyncio.to_thread(encode_chat, messages, card.tokenizer)
+    except ValueError as error:
+        raise invalid(str(error), "messages") from None
+    return encoded.ids
 
 
 async def completion_prompts(body: CompletionRequest, card: ModelCard, limits: Limits) -> list[Tokens]:
@@ -33,15 +34,6 @@ async def completion_prompts(body: CompletionRequest, card: ModelCard, limits: L
 
 def _is_ids(prompt: list[Any]) -> bool:
     return bool(prompt) and isinstance(prompt[0], int)
-
-
-def _render_chat(messages: list[dict[str, str]], card: ModelCard) -> Tokens:
-    # The template writes the special tokens itself; the tokenizer must not add them a second time.
-    try:
-        text = card.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
-    except TemplateError as error:
-        raise invalid(f"the model's chat template refuses these messages: {error}", "messages") from None
-    return tuple(card.tokenizer(text, add_special_tokens=False)["input_ids"])
 
 
 def _encode(prompt: str | list[int], card: ModelCard) -> Tokens:

@@ -61,11 +61,22 @@ class ScriptedBackend:
     script: Callable[[Request], list[Verdict]] = field(default_factory=lambda: spell("ok"))
     refusal: Refusal | None = None
     hold_s: float = 0.0
+    max_sequences: int = 512
+    speculation_state: Speculation | Refusal = field(
+        default_factory=lambda: Speculation(method="suffix", up=False, reason="lost")
+    )
     seen: list[Request] = field(default_factory=list)
     closed: int = 0
 
     async def card(self) -> ModelCard:
-        return ModelCard(tokenizer=byte_tokenizer(), vocab_size=258, max_model_len=256, fingerprint="f" * 64, created=1)
+        return ModelCard(
+            tokenizer=byte_tokenizer(),
+            vocab_size=258,
+            max_model_len=256,
+            max_sequences=self.max_sequences,
+            fingerprint="f" * 64,
+            created=1,
+        )
 
     async def generate(self, requests: Sequence[Request]) -> AsyncGenerator[Outcome]:
         self.seen.extend(requests)
@@ -85,5 +96,5 @@ class ScriptedBackend:
             for i in range(2)
         ]
 
-    async def speculation(self) -> Speculation:
-        return Speculation(method="suffix", up=False, reason="lost")
+    async def speculation(self) -> Speculation | Refusal:
+        return self.speculation_state

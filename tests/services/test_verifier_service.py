@@ -24,6 +24,7 @@ from verifier.engine_loop import EngineLoop
 # One test kills an engine's thread on purpose; pytest notices it during a later one.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 
+MAX_WAITING = 3
 GREEDY = SamplingParams(temperature=0, seed=0, max_tokens=8, ignore_eos=True)
 
 
@@ -35,7 +36,7 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Target:
 
 @pytest.fixture
 def service(target: Target) -> Iterator[VerifierService]:
-    service = _service(Engine(target, EngineConfig(max_waiting=3)), target)
+    service = _service(Engine(target, EngineConfig(max_waiting=MAX_WAITING)), target)
     yield service
     service.shutdown()
 
@@ -43,7 +44,7 @@ def service(target: Target) -> Iterator[VerifierService]:
 def _service(engine: Engine, target: Target) -> VerifierService:
     loop = EngineLoop(engine)
     loop.start()
-    return VerifierService(target, loop, Identity(model_name="m", engine="7"))
+    return VerifierService(target, loop, Identity(model_name="m", engine="7"), max_waiting=MAX_WAITING)
 
 
 def _request(name: str, **changes: Any) -> Request:
