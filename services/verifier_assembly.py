@@ -52,12 +52,15 @@ async def assemble(args: AppArgs, placement: Placement, *, engine: str, drafter_
         drafter = await _remote(supervisor)
     loop = EngineLoop(Engine(target, args.engine_config(), drafter))
     loop.start()
-    return Assembly(service=VerifierService(target, loop, _identity(args, speculative, engine)), supervisor=supervisor)
+    identity = _identity(args, speculative, engine)
+    service = VerifierService(target, loop, identity, max_waiting=args.max_waiting)
+    return Assembly(service=service, supervisor=supervisor)
 
 
 async def _remote(supervisor: DrafterSupervisor) -> GrpcDrafter:
     await supervisor.start()
     drafter = GrpcDrafter(supervisor.address)
+    supervisor.watch(drafter.status)
     # The first request should find its drafter; one that does not answer yet is no reason to stay down.
     if not await asyncio.to_thread(drafter.wait_until_up, CONNECT_TIMEOUT_S):
         logger.warning("no drafter at %s yet, decoding plainly until it answers", supervisor.address)

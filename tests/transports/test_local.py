@@ -5,13 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 
-import pytest
-
-from protos.interfaces import Drafter
 from protos.messages import DraftChunk, DraftQuery
-from services.transports.grpc_client import GrpcDrafter
 from services.transports.local import LocalDrafter
-from services.transports.registry import connect
 from tests.fakes.queries import query
 from tests.fakes.scripted import Scripted, oracle
 
@@ -72,20 +67,6 @@ def test_nothing_is_collected_twice() -> None:
     transport.send([query(PROMPT)])
     transport.shutdown()
     assert transport.collect(later()) == []
-
-
-def test_registry_names_the_known_transports() -> None:
-    drafter: Drafter = oracle({}, vocab_size=9)
-    assert isinstance(connect("local", drafter), LocalDrafter)
-    remote = connect("grpc", "127.0.0.1:1")
-    assert isinstance(remote, GrpcDrafter)
-    remote.shutdown()
-    with pytest.raises(ValueError, match="transport 'smoke' is unknown; known: grpc, local"):
-        connect("smoke", drafter)
-    with pytest.raises(ValueError, match="'grpc' needs the address of a drafter, got <"):
-        connect("grpc", drafter)
-    with pytest.raises(ValueError, match="'local' needs a drafter in this process, got 'host:1'"):
-        connect("local", "host:1")
 
 
 def test_scripted_drafter_keeps_no_closed_request() -> None:
