@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from protos.field_error import FieldError
 from protos.messages import Speculative
 from protos.sampling_params import MAX_LOGPROBS
 
@@ -72,7 +73,7 @@ class GenerationRequest(_Body):
     @model_validator(mode="after")
     def _stream_options_need_stream(self) -> GenerationRequest:
         if self.stream_options is not None and not self.stream:
-            raise ValueError("stream_options is only allowed with stream: true")
+            raise FieldError("stream_options", "stream_options is only allowed with stream: true")
         return self
 
     def num_logprobs(self) -> int | None:
@@ -115,11 +116,10 @@ class ChatRequest(GenerationRequest):
     @model_validator(mode="after")
     def _fields_agree(self) -> ChatRequest:
         if self.top_logprobs is not None and not self.logprobs:
-            raise ValueError("top_logprobs is only allowed with logprobs: true")
+            raise FieldError("top_logprobs", "top_logprobs is only allowed with logprobs: true")
         if None not in (self.max_tokens, self.max_completion_tokens) and self.max_tokens != self.max_completion_tokens:
-            raise ValueError(
-                f"max_tokens is {self.max_tokens}, max_completion_tokens {self.max_completion_tokens}; give one of them"
-            )
+            numbers = f"max_tokens is {self.max_tokens}, max_completion_tokens {self.max_completion_tokens}"
+            raise FieldError("max_tokens", f"{numbers}; give one of them")
         return self
 
     def num_logprobs(self) -> int | None:

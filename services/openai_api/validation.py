@@ -11,6 +11,7 @@ from fastapi import Request
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from protos.field_error import FieldError
 from services.openai_api.errors import ApiError, invalid
 from services.openai_api.schema import GenerationRequest
 
@@ -105,8 +106,8 @@ def _as_api_error(details: ErrorDetails, kind: type[GenerationRequest]) -> ApiEr
             return invalid(f"unknown field {param!r}{_suggestion(param, kind)}", param)
         case "missing":
             return invalid(f"{param} is required", param)
-        case "value_error" if not details["loc"]:
-            return invalid(message, message.split(" ", 1)[0])
+        case "value_error" if isinstance(error := details["ctx"]["error"], FieldError):
+            return invalid(message, error.field)
         case "value_error":
             return invalid(f"{param}: {message}", param)
         case _ if param == "prompt":
