@@ -18,6 +18,7 @@ COMPLETION_BODY: dict[str, Any] = {"model": "m", "prompt": "hi"}
 
 
 async def test_chat_answer(client: Client, backend: ScriptedBackend) -> None:
+    """Case E5: a detail of the usage is at most its total."""
     backend.script = spell("héllo")
     async with client() as http:
         answer = (await http.post(CHAT, json=CHAT_BODY)).json()
@@ -114,6 +115,22 @@ async def test_ids_and_metrics_on_request(client: Client, backend: ScriptedBacke
         "num_steps": 18,
         "sources": {"suffix": 8},
     }
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"), [({"prompt": ["a", "b"], "n": 2}, "n"), ({"prompt": ["a"] * 4}, "prompt"), ({"n": 4}, "n")]
+)
+async def test_more_sequences_than_the_engine_can_hold_are_a_400_not_a_429(
+    client: Client, backend: ScriptedBackend, fields: dict[str, Any], param: str
+) -> None:
+    backend.max_sequences = 3
+    async with client() as http:
+        error = (await http.post(COMPLETIONS, json=COMPLETION_BODY | fields)).json()["error"]
+        fits = await http.post(COMPLETIONS, json=COMPLETION_BODY | {"n": 3})
+    assert (error["type"], error["param"]) == ("invalid_request_error", param)
+    assert "make 4 sequences; this server holds at most 3" in error["message"]
+    assert fits.status_code == 200
+    assert len(backend.seen) == 3
 
 
 @pytest.mark.parametrize("stream", [False, True])

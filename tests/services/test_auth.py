@@ -15,6 +15,7 @@ BODY: dict[str, Any] = {"model": "m", "prompt": "hi"}
 
 
 async def test_every_route_but_health_needs_a_key(client: Client) -> None:
+    """Case Z1."""
     async with client(api_keys=KEYS) as http:
         routes = [route for route in http.app.routes if isinstance(route, APIRoute)]  # type: ignore[attr-defined]
         assert len(routes) == 6
@@ -43,6 +44,7 @@ async def test_a_wrong_key_is_refused(client: Client, backend: ScriptedBackend, 
 
 
 async def test_the_key_chooses_the_tenant(client: Client, backend: ScriptedBackend) -> None:
+    """Case Z8."""
     async with client(api_keys=KEYS) as http:
         for key in KEYS:
             header = f"Bearer {key}".encode()

@@ -79,6 +79,12 @@ def test_a_file_that_holds_no_keys_is_refused_by_name_and_without_its_text(tmp_p
         AppArgs(api_keys_file=str(tmp_path / "none.yaml")).tenants()
 
 
+def test_whether_a_key_is_needed_is_known_without_its_file() -> None:
+    assert AppArgs(api_keys_file="/nowhere/keys.yaml").needs_key
+    assert AppArgs(api_keys={"key-a": "a"}).needs_key
+    assert not AppArgs().needs_key
+
+
 def test_keys_are_secret() -> None:
     options: dict[str, Any] = {"api_keys": {"very-secret": "t"}}
     assert "very-secret" not in repr(AppArgs.model_validate(options))

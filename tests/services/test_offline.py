@@ -205,6 +205,20 @@ def test_a_failed_request_is_raised_and_leaves_it_usable(plain: LLM, monkeypatch
     assert only(plain.generate("hello", GREEDY, use_tqdm=False)).token_ids == expected
 
 
+def test_after_a_run_that_failed_with_a_full_queue_the_next_one_runs(
+    model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the failed run left waiting is aborted by the first step of the next."""
+    with make(model, max_waiting=1) as llm:
+        expected = [o.outputs[0].token_ids for o in llm.generate(PROMPTS, GREEDY, use_tqdm=False)]
+        with monkeypatch.context() as patch:
+            patch.setattr(llm._target.runner, "forward", lambda works: 1 / 0)
+            with pytest.raises(RuntimeError, match="failed"):
+                llm.generate(PROMPTS * 4, GREEDY, use_tqdm=False)
+        assert [o.outputs[0].token_ids for o in llm.generate(PROMPTS, GREEDY, use_tqdm=False)] == expected
+        assert llm.stats().num_requests_running == llm.stats().num_requests_waiting == 0
+
+
 def test_the_bar_tells_speed_and_accepted_length(drafted: LLM, capsys: pytest.CaptureFixture[str]) -> None:
     drafted.generate(PROMPTS, GREEDY)
     shown = capsys.readouterr()
@@ -231,10 +245,13 @@ def test_after_close_generating_is_an_error(model: str) -> None:
         ({"speculative_config": {"method": "sufix"}}, "sufix"),
         ({"speculative_config": {"method": "suffix", "num_speculative_token": 3}}, "num_speculative_tokens"),
         ({"speculative_config": {"model": "/nowhere"}}, "/nowhere"),
+        ({"speculative_config": {"method": "suffix", "transport": "grpc"}}, "transport is 'grpc'"),
+        ({"speculative_config": {"model": "m", "draft_threads": 2}}, "draft_threads is 2, but in one process"),
     ],
     ids=str,
 )
 def test_a_bad_option_is_refused_by_name(model: str, options: dict[str, object], named: str) -> None:
+    """Case M4: a drafter that cannot be is no reason to go on without."""
     with pytest.raises(ValueError, match=named):
         LLM(model, threads=1, **options)  # type: ignore[arg-type]
 

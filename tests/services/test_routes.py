@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import httpx
@@ -54,11 +55,40 @@ async def test_a_body_too_large_is_a_413_declared_or_not(client: Client, backend
 async def test_health_decodes_a_token_and_says_why_speculation_is_down(
     client: Client, backend: ScriptedBackend
 ) -> None:
+    """Case M4: a drafter that is not there is told, with the reason."""
     async with client() as http:
         answer = await http.get("/health")
     assert answer.status_code == 200
     assert answer.json()["speculation"] == {"method": "suffix", "up": False, "reason": "lost"}
     assert [request.params.max_tokens for request in backend.seen] == [1]
+
+
+async def test_one_token_is_decoded_for_all_who_ask_at_a_time(client: Client, backend: ScriptedBackend) -> None:
+    backend.hold_s = 0.05
+    async with client() as http:
+        answers = await asyncio.gather(*(http.get("/health") for _ in range(8)))
+        assert len(backend.seen) == 1
+        assert (await http.get("/health")).is_success
+    assert {answer.status_code for answer in answers} == {200}
+    assert [request.request_id.partition("-")[0] for request in backend.seen] == ["health"] * 2
+
+
+async def test_one_who_leaves_takes_the_probe_from_nobody(client: Client, backend: ScriptedBackend) -> None:
+    backend.hold_s = 0.05
+    async with client() as http:
+        leaving, staying = (asyncio.create_task(http.get("/health")) for _ in range(2))
+        await asyncio.sleep(0.02)
+        leaving.cancel()
+        assert (await staying).status_code == 200
+    assert len(backend.seen) == 1
+
+
+async def test_health_where_the_verifier_is_lost_after_the_token(client: Client, backend: ScriptedBackend) -> None:
+    backend.speculation_state = Refusal(status=503, message="the verifier went away")
+    async with client() as http:
+        answer = await http.get("/health")
+    assert answer.status_code == 503
+    assert answer.json()["error"]["message"] == "the verifier went away"
 
 
 async def test_health_of_a_broken_and_of_a_busy_backend(client: Client, backend: ScriptedBackend) -> None:
@@ -81,4 +111,17 @@ async def test_metrics_keep_engines_apart_and_each_family_once(client: Client) -
     [prompts] = [family for family in families if family.name == "vllm:prompt_tokens"]
     samples = {sample.labels["engine"]: sample.value for sample in prompts.samples}
     assert samples == {"0": 1.0, "1": 2.0}
-    assert "_created" not in answer.text
+
+
+async def test_names_and_labels_are_vllms_and_positions_are_a_family_of_their_own(client: Client) -> None:
+    """Case X3: whoever adds up one exact name counts nothing twice."""
+    async with client() as http:
+        text = (await http.get("/metrics")).text
+    families = {family.name: family for family in text_string_to_metric_families(text)}
+    accepted = families["vllm:spec_decode_num_accepted_tokens"]
+    positions = families["vllm:spec_decode_num_accepted_tokens_per_pos"]
+    assert {sample.name for sample in accepted.samples} == {"vllm:spec_decode_num_accepted_tokens_total"}
+    assert {frozenset(sample.labels) for sample in accepted.samples} == {frozenset({"model_name", "engine"})}
+    assert [sample.labels["position"] for sample in positions.samples] == ["0", "1"] * 2
+    assert families["paradraft:draft_queries_unanswered"].type == "counter"
+    assert "_created" not in text

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
 import pytest
 
 from protos.messages import Finish, Request, Verdict
+from services.backend import Outcome
+from services.config import AppArgs
 from tests.fakes.scripted_backend import ScriptedBackend, spell
-from tests.services.conftest import Client
+from tests.services.conftest import Client, api_client
 
 CHAT = "/v1/chat/completions"
 COMPLETIONS = "/v1/completions"
@@ -29,6 +34,7 @@ async def _events(http: httpx.AsyncClient, path: str, body: dict[str, Any]) -> l
 
 
 async def test_chat_stream(client: Client, backend: ScriptedBackend) -> None:
+    """Cases T1, T3: chunks join to the text; the last one of a choice alone has its finish."""
     backend.script = spell('héllo "x"\n')
     async with client() as http:
         *chunks, done = await _events(http, CHAT, CHAT_BODY)
@@ -43,7 +49,61 @@ async def test_chat_stream(client: Client, backend: ScriptedBackend) -> None:
     assert all(chunk["object"] == "chat.completion.chunk" and "usage" not in chunk for chunk in chunks)
 
 
+@pytest.mark.parametrize("text", ["", "x"])
+async def test_a_stream_of_one_chunk_has_a_role(client: Client, backend: ScriptedBackend, text: str) -> None:
+    def _at_once(request: Request) -> list[Verdict]:
+        ids = tuple(text.encode())
+        return [
+            Verdict(
+                request_id=request.request_id,
+                base_len=3,
+                tokens=ids,
+                sources=("",) * len(ids),
+                text=text,
+                finish=Finish.LENGTH,
+            )
+        ]
+
+    backend.script = _at_once
+    async with client() as http:
+        chunk, done = await _events(http, CHAT, CHAT_BODY | {"max_tokens": 1})
+    assert done == "[DONE]"
+    assert chunk["choices"][0]["delta"] == {"role": "assistant", "content": text}
+    assert chunk["choices"][0]["finish_reason"] == "length"
+
+
+@dataclass
+class _Held(ScriptedBackend):
+    """Decides the first token, and the others once it is released."""
+
+    released: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def generate(self, requests: Sequence[Request]) -> AsyncGenerator[Outcome]:
+        rounds = super().generate(requests)
+        yield await anext(rounds)
+        await self.released.wait()
+        async for outcome in rounds:
+            yield outcome
+
+
+async def test_a_chunk_is_sent_before_the_next_is_decided() -> None:
+    """Case T7: nothing waits for more chunks to send along."""
+    backend, sent = _Held(), asyncio.Queue[Any]()
+    body = asyncio.Queue[Any]()
+    body.put_nowait({"type": "http.request", "body": json.dumps(CHAT_BODY).encode()})
+    scope = {"type": "http", "method": "POST", "path": CHAT, "raw_path": b"", "query_string": b"", "headers": []}
+    async with api_client(backend, AppArgs(model="m")) as http, asyncio.timeout(30):
+        call = asyncio.create_task(http.app(scope, body.get, sent.put))  # type: ignore[attr-defined]
+        assert (await sent.get())["status"] == 200
+        first = json.loads((await sent.get())["body"].removeprefix(b"data: "))
+        assert first["choices"][0]["delta"]["content"] == "o"
+        assert not backend.released.is_set()
+        backend.released.set()
+        await call
+
+
 async def test_usage_comes_last_and_equals_that_of_the_whole_answer(client: Client) -> None:
+    """Case T4."""
     body = COMPLETION_BODY | {"n": 2, "max_tokens": 1, "stream_options": {"include_usage": True}}
     async with client() as http:
         *chunks, last, done = await _events(http, COMPLETIONS, body)

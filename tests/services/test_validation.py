@@ -54,13 +54,13 @@ REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
     (CHAT, {"max_tokens": 3, "max_completion_tokens": 4}, "max_tokens", "4"),
     (CHAT, {"min_tokens": 9, "max_tokens": 8}, "min_tokens", "9"),
     (CHAT, {"stop": ["a", "b", "c", "d", "e"]}, "stop", "5"),
-    (CHAT, {"stop": [""]}, "stop", "empty"),
+    (CHAT, {"stop": [""]}, "stop", "0 characters"),
     (CHAT, {"stop": 3}, "stop", "3"),
     (CHAT, {"stop_token_ids": [258]}, "stop_token_ids", "258"),
     (CHAT, {"logit_bias": {"258": 1}}, "logit_bias", "258"),
     (CHAT, {"logit_bias": {"9" * 5000: 1}}, "logit_bias", "99"),
     (CHAT, {"logit_bias": {"a": 1}}, "logit_bias", "'a'"),
-    (CHAT, {"logit_bias": {"1": 101}}, "logit_bias", "101"),
+    (CHAT, {"logit_bias": {"1": 101}}, "logit_bias", "logit_bias[1] is 101"),
     (CHAT, {"stream_options": {"include_usage": True}}, "stream_options", "stream"),
     (CHAT, {"stream": True, "stream_options": {"usage": True}}, "stream_options.usage", "unknown field"),
     (CHAT, {"speculative": {"enable": False}}, "speculative.enable", "unknown field"),
@@ -97,6 +97,7 @@ REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
 async def test_a_field_that_cannot_be_honoured_is_a_400_that_names_it(
     client: Client, backend: ScriptedBackend, path: str, fields: dict[str, Any], param: str, part: str
 ) -> None:
+    """Cases S11, S12, Z2, Z4, Z8."""
     async with client() as http:
         answer = await http.post(path, json=_body(path, fields))
     error = answer.json()["error"]

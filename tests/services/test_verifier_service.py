@@ -95,6 +95,7 @@ async def test_leaving_a_call_aborts_its_sequences(service: VerifierService) -> 
 async def test_a_dead_engine_is_unhealthy_and_fails_its_requests(
     target: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Case D4."""
     engine = Engine(target, EngineConfig())
     service = _service(engine, target)
     service.check_health()
@@ -113,22 +114,55 @@ async def test_a_dead_engine_is_unhealthy_and_fails_its_requests(
     assert refusal.status == 500
 
 
+async def test_engines_start_and_stop_ten_times(target: Target) -> None:
+    """Case D5."""
+    for _ in range(10):
+        service = _service(Engine(target, EngineConfig()), target)
+        assert len(_tokens(await _all(service, _request("a")), "a")) == 8
+        service.shutdown()
+        with pytest.raises(RuntimeError, match="not running"):
+            service.check_health()
+
+
+async def test_the_card_tells_how_many_sequences_the_engine_holds(service: VerifierService, target: Target) -> None:
+    assert (await service.card()).max_sequences == target.runner.num_slots + MAX_WAITING
+
+
+async def test_probes_are_nobodys_latency(service: VerifierService) -> None:
+    await _all(service, _request("health-1", max_tokens=1))
+    values = await _values(service)
+    histograms = [name for name in values if name.endswith("_count")]
+    assert len(histograms) == 9
+    assert {values[name] for name in histograms} == {0}
+
+
 async def test_metrics_count_requests_tokens_and_times(service: VerifierService) -> None:
     await _all(service, _request("a"), _request("b", max_tokens=1))
-    lines = exposition(await service.metrics()).decode().splitlines()
-    labels = '{engine="7",model_name="m"}'
-    values = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+    values = await _values(service)
     counts = {
         "vllm:generation_tokens_total": 9,
         "vllm:prompt_tokens_total": 6,
         "vllm:time_to_first_token_seconds_count": 2,
         "vllm:e2e_request_latency_seconds_count": 2,
+        "vllm:request_queue_time_seconds_count": 2,
+        "vllm:request_prefill_time_seconds_count": 2,
+        "vllm:request_decode_time_seconds_count": 2,
         "vllm:request_time_per_output_token_seconds_count": 1,
         "vllm:inter_token_latency_seconds_count": 7,
         "vllm:request_generation_tokens_sum": 9,
     }
-    assert {name: float(values[name + labels]) for name in counts} == counts
-    assert "vllm:spec_decode_num_drafts_total" + labels not in values
+    assert {name: values[name] for name in counts} == counts
+    parts = ("queue", "prefill", "decode")
+    total = sum(values[f"vllm:request_{part}_time_seconds_sum"] for part in parts)
+    assert 0 < total <= values["vllm:e2e_request_latency_seconds_sum"] * 1.001
+    assert "vllm:spec_decode_num_drafts_total" not in values
+
+
+async def _values(service: VerifierService) -> dict[str, float]:
+    """Samples that have no labels but the engine's."""
+    lines = exposition(await service.metrics()).decode().splitlines()
+    pairs = [line.rsplit('{engine="7",model_name="m"} ', 1) for line in lines if not line.startswith("#")]
+    return {pair[0]: float(pair[1]) for pair in pairs if len(pair) == 2}
 
 
 async def _becomes_idle(service: VerifierService) -> None:
