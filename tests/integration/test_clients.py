@@ -9,7 +9,8 @@ from typing import Any
 import openai
 import pytest
 
-from tests.integration.conftest import KEY_A, MODEL, Server
+from tests.integration.conftest import KEY_A, MODEL, Server, eventually
+from tests.integration.scrape import value
 
 pytestmark = [pytest.mark.ray, pytest.mark.model]
 
@@ -33,6 +34,7 @@ def test_chat(client: openai.OpenAI) -> None:
 
 
 def test_a_stream_joins_to_the_whole_answer_with_the_same_usage(client: openai.OpenAI) -> None:
+    """Cases T1, T3, T4."""
     fields: dict[str, Any] = {"model": MODEL, "messages": QUESTION, "seed": 3, "max_tokens": 24}
     whole = client.chat.completions.create(**fields)
     stream = client.chat.completions.create(**fields, stream=True, stream_options={"include_usage": True})
@@ -46,6 +48,18 @@ def test_a_stream_joins_to_the_whole_answer_with_the_same_usage(client: openai.O
     assert whole.usage is not None
     assert last.usage.completion_tokens == whole.usage.completion_tokens
     assert last.usage.prompt_tokens == whole.usage.prompt_tokens
+
+
+def test_the_first_chunk_comes_while_the_answer_is_being_written(client: openai.OpenAI, server: Server) -> None:
+    """Case T7: nothing between engine and client collects chunks."""
+    ignore_eos: dict[str, Any] = {"ignore_eos": True}
+    with client.completions.create(
+        model=MODEL, prompt=COUNT, max_tokens=1800, stream=True, extra_body=ignore_eos
+    ) as stream:
+        first = next(iter(stream))
+        assert first.choices[0].finish_reason is None
+        assert value(server, "vllm:num_requests_running") == 1
+    assert eventually(lambda: value(server, "vllm:num_requests_running") == 0, within_s=10)
 
 
 @pytest.mark.parametrize("sampling", [{"temperature": 0}, {"seed": 7, "temperature": 1.0, "top_p": 0.95}])
@@ -128,6 +142,7 @@ def test_errors_raise_what_the_client_knows(client: openai.OpenAI, server: Serve
 
 
 def test_what_once_killed_servers_is_refused_and_the_server_lives(server: Server) -> None:
+    """Cases Z2, Z4."""
     for fields in (
         {"n": 5_000_000},
         {"logprobs": 10**9},
@@ -140,6 +155,7 @@ def test_what_once_killed_servers_is_refused_and_the_server_lives(server: Server
 
 
 def test_a_tenant_finds_its_own_prefix_and_no_other(server: Server) -> None:
+    """Case Z8: what is shared follows the key."""
     prompt = "A prompt that nobody else sends, with a number in it: 4711. " * 4
     body = {"model": MODEL, "prompt": prompt, "max_tokens": 1}
 

@@ -49,6 +49,7 @@ def _assert_idle_within_a_second(server: Server) -> None:
 
 @pytest.mark.parametrize("stream", [True, False])
 def test_a_client_that_leaves_frees_its_slot(server: Server, stream: bool) -> None:
+    """Case A1."""
     connection = _open(server, stream=stream)
     assert eventually(lambda: _running(server) == 1, within_s=20)
     connection.close()
@@ -56,6 +57,7 @@ def test_a_client_that_leaves_frees_its_slot(server: Server, stream: bool) -> No
 
 
 def test_curl_that_times_out_frees_its_slot(server: Server) -> None:
+    """Case A1."""
     command = ["curl", "-sS", "-m", "2", f"{server.base}/v1/completions", "-H", f"Authorization: Bearer {KEY_A}"]
     ended = subprocess.run([*command, "-d", json.dumps(LONG)], capture_output=True, check=False, timeout=30)
     assert ended.returncode == 28

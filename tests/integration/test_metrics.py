@@ -43,6 +43,7 @@ def test_counters_say_what_the_responses_said(server: Server) -> None:
 
 
 def test_two_replicas_are_two_engines_and_nothing_is_lost(server: Server) -> None:
+    """Case X2: accepted length from the sums equals that from the positions."""
     body: dict[str, Any] = {
         "model": "tiny",
         "prompt": "ab" * 20,

@@ -1,0 +1,73 @@
+"""paradraft serve on a cluster that is there already: it takes its own application away again, and no other."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+import ray
+from ray import serve
+
+from tests.cli.test_serve import (
+    PARADRAFT,
+    SMALL,
+    START_TIMEOUT_S,
+    STOP_TIMEOUT_S,
+    environment,
+    free_port,
+    started,
+    wait_until,
+)
+
+__all__ = ["environment"]  # a fixture
+
+pytestmark = pytest.mark.ray
+
+
+@pytest.fixture
+def cluster(environment: dict[str, str]) -> Iterator[dict[str, str]]:
+    """The environment of a user of a running Ray."""
+    ray_dir = tempfile.mkdtemp(prefix="pd-ray-", dir="/tmp")  # Ray's sockets need a short path
+    ray.init(
+        num_cpus=2, include_dashboard=False, object_store_memory=80 * 2**20, _temp_dir=ray_dir, log_to_driver=False
+    )
+    try:
+        yield environment | {"RAY_ADDRESS": ray.get_runtime_context().gcs_address}
+    finally:
+        serve.shutdown()
+        ray.shutdown()
+        shutil.rmtree(ray_dir, ignore_errors=True)
+
+
+def refused(model: str, cluster: dict[str, str], *options: str) -> str:
+    """What a second `serve` says, which must come to nothing."""
+    command = [PARADRAFT, "serve", model, *options, *SMALL]
+    done = subprocess.run(command, env=cluster, capture_output=True, text=True, timeout=START_TIMEOUT_S, check=False)
+    assert done.returncode == 2, done.stderr
+    return done.stderr
+
+
+def test_a_second_one_is_refused_and_takes_nothing_down(model: str, cluster: dict[str, str], tmp_path: Path) -> None:
+    port, log = free_port(), tmp_path / "log"
+    process = started(log, [model, "--port", str(port)], cluster)
+    try:
+        wait_until(lambda: "try: curl" in log.read_text(), process, log)
+        url = f"http://127.0.0.1:{port}"
+        assert f"at {url}/v1" in log.read_text()
+        assert "application 'paradraft' is on this cluster already" in refused(model, cluster)
+        other = str(free_port())
+        assert f"port is {other}, but Serve runs on this cluster already with port {port}" in refused(
+            model, cluster, "--port", other
+        )
+        assert httpx.get(f"{url}/health", timeout=60).is_success
+    finally:
+        process.terminate()
+        code = process.wait(timeout=STOP_TIMEOUT_S)
+    assert code == 0, log.read_text()
+    assert serve.status().applications == {}
+    assert ray.nodes()[0]["Alive"]
