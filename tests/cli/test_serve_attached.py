@@ -13,18 +13,7 @@ import pytest
 import ray
 from ray import serve
 
-from tests.cli.test_serve import (
-    PARADRAFT,
-    SMALL,
-    START_TIMEOUT_S,
-    STOP_TIMEOUT_S,
-    environment,
-    free_port,
-    started,
-    wait_until,
-)
-
-__all__ = ["environment"]  # a fixture
+from tests.cli.serving import PARADRAFT, SMALL, START_TIMEOUT_S, STOP_TIMEOUT_S, free_port, started, wait_until
 
 pytestmark = pytest.mark.ray
 
@@ -33,9 +22,8 @@ pytestmark = pytest.mark.ray
 def cluster(environment: dict[str, str]) -> Iterator[dict[str, str]]:
     """The environment of a user of a running Ray."""
     ray_dir = tempfile.mkdtemp(prefix="pd-ray-", dir="/tmp")  # Ray's sockets need a short path
-    ray.init(
-        num_cpus=2, include_dashboard=False, object_store_memory=80 * 2**20, _temp_dir=ray_dir, log_to_driver=False
-    )
+    size = 128 * 2**20
+    ray.init(num_cpus=2, include_dashboard=False, object_store_memory=size, _temp_dir=ray_dir, log_to_driver=False)
     try:
         yield environment | {"RAY_ADDRESS": ray.get_runtime_context().gcs_address}
     finally:
