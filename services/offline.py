@@ -6,7 +6,7 @@ import itertools
 from collections import defaultdict, deque
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
 
@@ -51,6 +51,7 @@ class LLM:
         self._drafter = local_drafter(args, target)
         self._engine = Engine(target, args.engine_config(), self._drafter)
         self._numbers = itertools.count()
+        self._runs: list[_Run] = []
         self._closed = False
 
     def generate(
@@ -138,29 +139,47 @@ class LLM:
         """Adds requests as fast as the queue takes them. Leaving early, by whatever way, aborts those still open."""
         if self._closed:
             raise RuntimeError("this LLM is closed; make another")
-        waiting, open_ids = deque(requests), set[str]()
+        run = _Run(waiting=deque(requests))
+        self._runs.append(run)
         try:
-            while waiting or open_ids:
-                self._admit(waiting, open_ids)
-                with held_interrupts():
-                    verdicts = self._engine.step()
-                for verdict in verdicts:
-                    if verdict.request_id not in open_ids:
-                        continue  # of an earlier run that was left
+            while run.waiting or run.open_ids:
+                self._admit(run)
+                if not run.news:
+                    self._step()
+                while run.news:
+                    verdict = run.news.popleft()
                     if verdict.finish is not None:
-                        open_ids.remove(verdict.request_id)
+                        run.open_ids.remove(verdict.request_id)
                     yield verdict
         finally:
-            for request_id in open_ids:
+            self._runs.remove(run)
+            for request_id in run.open_ids:
                 self._engine.abort(request_id)
 
-    def _admit(self, waiting: deque[Request], open_ids: set[str]) -> None:
-        while waiting:
+    def _admit(self, run: _Run) -> None:
+        while run.waiting:
             try:
-                self._engine.add(waiting[0])
+                self._engine.add(run.waiting[0])
             except QueueFullError:
                 return  # a step makes room: it ends what was aborted and advances what runs
-            open_ids.add(waiting.popleft().request_id)
+            run.open_ids.add(run.waiting.popleft().request_id)
+
+    def _step(self) -> None:
+        """Advances all runs: one may be called while a stream is half read."""
+        with held_interrupts():
+            for verdict in self._engine.step():
+                for run in self._runs:
+                    if verdict.request_id in run.open_ids:
+                        run.news.append(verdict)
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class _Run:
+    """Requests of one call: not added yet, not finished yet, and the verdicts that it has not taken."""
+
+    waiting: deque[Request]
+    open_ids: set[str] = field(default_factory=set)
+    news: deque[Verdict] = field(default_factory=deque)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""The API over a scripted backend, called in process through its real ASGI stack."""
+"""The API over a scripted backend, called in process through its real ASGI stack; a tiny model on disk."""
 
 from __future__ import annotations
 
@@ -8,12 +8,18 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 import httpx
 import pytest
 
+from benchmarks.harness.tiny import make_tiny_model
 from services.backend import Backend
 from services.config import AppArgs
 from services.openai_api.api import create_api
 from tests.fakes.scripted_backend import ScriptedBackend
 
 Client = Callable[..., AbstractAsyncContextManager[httpx.AsyncClient]]
+
+
+@pytest.fixture(scope="session")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(make_tiny_model(tmp_path_factory.mktemp("tiny")))
 
 
 @pytest.fixture

@@ -6,11 +6,9 @@ import itertools
 import signal
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from benchmarks.harness.tiny import make_tiny_model
 from paradraft import LLM, SamplingParams
 from protos.messages import Finish
 from services.outputs import CompletionOutput, RequestOutput
@@ -18,11 +16,6 @@ from services.outputs import CompletionOutput, RequestOutput
 SUFFIX = {"method": "suffix", "num_speculative_tokens": 6}
 PROMPTS = ["abcabcabc", "to be or not to be", "\n\n", "Ελλάδα 🙂"]
 GREEDY = SamplingParams(temperature=0, max_tokens=40, ignore_eos=True)
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return str(make_tiny_model(tmp_path_factory.mktemp("tiny")))
 
 
 def make(model: str, **options: object) -> LLM:
@@ -171,6 +164,15 @@ def test_stream_gives_the_same_text_in_pieces(drafted: LLM) -> None:
         list(drafted.stream("a", SamplingParams(n=2)))
 
 
+def test_a_stream_goes_on_after_others_have_run_in_between(drafted: LLM) -> None:
+    whole = only(drafted.generate("abcabcabc", GREEDY, use_tqdm=False))
+    tokens: list[int] = []
+    for verdict in drafted.stream("abcabcabc", GREEDY):
+        tokens += verdict.tokens
+        only(drafted.generate("to be", GREEDY, use_tqdm=False))
+    assert tuple(tokens) == whole.token_ids
+
+
 def test_leaving_a_stream_frees_its_place(drafted: LLM) -> None:
     expected = only(drafted.generate("abcabcabc", GREEDY, use_tqdm=False)).token_ids
     for _ in range(6):  # more than there are slots
@@ -234,28 +236,3 @@ def test_after_close_generating_is_an_error(model: str) -> None:
     llm.close()
     with pytest.raises(RuntimeError, match="closed"):
         llm.generate("hello", GREEDY, use_tqdm=False)
-
-
-@pytest.mark.parametrize(
-    ("options", "named"),
-    [
-        ({"max_num_seq": 4}, "max_num_seqs"),
-        ({"dtype": "fp7"}, "fp7"),
-        ({"device": "tpu"}, "tpu"),
-        ({"speculative_config": {"method": "sufix"}}, "sufix"),
-        ({"speculative_config": {"method": "suffix", "num_speculative_token": 3}}, "num_speculative_tokens"),
-        ({"speculative_config": {"model": "/nowhere"}}, "/nowhere"),
-        ({"speculative_config": {"method": "suffix", "transport": "grpc"}}, "transport is 'grpc'"),
-        ({"speculative_config": {"model": "m", "draft_threads": 2}}, "draft_threads is 2, but in one process"),
-    ],
-    ids=str,
-)
-def test_a_bad_option_is_refused_by_name(model: str, options: dict[str, object], named: str) -> None:
-    """Case M4: a drafter that cannot be is no reason to go on without."""
-    with pytest.raises(ValueError, match=named):
-        LLM(model, threads=1, **options)  # type: ignore[arg-type]
-
-
-def test_a_model_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"no config\.json"):
-        LLM(str(tmp_path))
