@@ -7,5 +7,8 @@ class FieldError(ValueError):
     """The message is whole and names the field by itself; `field` is for those who report it apart."""
 
     def __init__(self, field: str, message: str) -> None:
-        super().__init__(message)
+        super().__init__(field, message)  # both, so that it can be pickled
         self.field = field
+
+    def __str__(self) -> str:
+        return str(self.args[1])
