@@ -2,6 +2,9 @@
 
 A body is `[kind, items]`; an item is the list of its record's fields in `_QUERY`, `_CHUNK` and `_PARAMS` order. That
 order *is* the version: whoever changes it raises `VERSION`. Bodies of another version are refused, not guessed at.
+
+Of the sampling parameters only those cross that change what a drafter draws. How a text ends and what is reported of
+it is the verifier's affair: on the drafter's side those fields have their defaults, and `max_tokens` is None.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from protos.arrays import pack_array, unpack_array
 from protos.messages import DraftChunk, DraftQuery, Tokens
 from protos.sampling_params import SamplingParams
 
-VERSION = 1
+VERSION = 2
 MAX_BODY_BYTES = 64 * 2**20
 MAX_ITEMS = 2**20
 MAX_TEXT = 2**16
@@ -153,7 +156,7 @@ def _optional(check: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def _params(value: Any) -> SamplingParams:
-    return _unpack(_PARAMS, SamplingParams, value)
+    return _unpack(_PARAMS, SamplingParams, value, max_tokens=None)
 
 
 _PARAMS: Schema = {
@@ -166,14 +169,7 @@ _PARAMS: Schema = {
     "repetition_penalty": _plain,
     "logit_bias": _biases,
     "seed": _plain,
-    "n": _plain,
-    "max_tokens": _plain,
     "min_tokens": _plain,
-    "stop": _plain,
-    "stop_token_ids": _plain,
-    "ignore_eos": _flag,
-    "include_stop_str_in_output": _flag,
-    "logprobs": _plain,
 }
 _QUERY: Schema = {
     "request_id": _text,
@@ -182,6 +178,7 @@ _QUERY: Schema = {
     "budget": _integer,
     "params": _params,
     "tenant": _text,
+    "prompt_len": _integer,
     "features": _optional(unpack_array),
 }
 _CHUNK: Schema = {
@@ -194,6 +191,7 @@ _CHUNK: Schema = {
     "source": _text,
     "last": _flag,
     "need_from": _optional(_integer),
+    "error": _text,
 }
 
 
@@ -209,14 +207,14 @@ def _packed_value(value: Any) -> Any:
     return dict(value) if isinstance(value, Mapping) else value
 
 
-def _unpack(schema: Schema, record: type[Record], item: object) -> Record:
+def _unpack(schema: Schema, record: type[Record], item: object, **fixed: Any) -> Record:
     name = record.__name__
     values = _list_of(item, len(schema), name)
     fields = {
         field: _checked(schema[field], value, f"{name}.{field}") for field, value in zip(schema, values, strict=True)
     }
     try:
-        return record(**fields)
+        return record(**fields, **fixed)
     except (ValueError, TypeError) as error:
         raise FrameError(f"{name}: {error}") from error
 

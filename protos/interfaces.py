@@ -13,10 +13,13 @@ class Drafter(Protocol):
     """Proposes tokens. It can cost time, never change text.
 
     - Answers every query with chunks of which exactly one, the final one, has `last`; it may be empty.
-    - Never proposes more than `query.budget` tokens for a query.
+    - Should propose at most `query.budget` tokens for a query; the engine cuts what exceeds it.
     - Holds state per request, synchronised by the query alone: truncate to `tail_start`, ingest the tail, draft. State
       shorter than `tail_start` is answered by an empty chunk with `need_from`.
-    - The same query twice gives the same answer (a query may be resent after a lost answer).
+    - One call takes a bounded time. A tail too long for that is read over several calls: the answer is empty until it
+      has been read, and the next query, with the next tail, goes on from there.
+    - The same query twice gives the same answer, or more of it once the drafter has read on (a query may be resent
+      after a lost answer).
     - `close` of an unknown request does nothing.
     """
 
@@ -27,7 +30,11 @@ class Drafter(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrafterStatus:
-    """Health of a drafter as its engine sees it. `counters`: monotone, by name (timeouts, errors, reconnects, ...)."""
+    """Health of a drafter as its engine sees it.
+
+    `up`: it can be asked, and the last round it answered had no failure. `reason`: why it is not up. `counters`:
+    monotone, by name (timeouts, errors, reconnects, ...).
+    """
 
     up: bool
     reason: str = ""

@@ -6,14 +6,19 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from protos.field_error import FieldError
+
 MAX_LOGPROBS = 20
 MAX_LOGIT_BIAS = 1024
+MAX_STOPS = 16
+MAX_STOP_CHARS = 1024
+MAX_STOP_IDS = 64
 MAX_SEED = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SamplingParams:
-    """Immutable and validated; a bad value raises ValueError that names the field, the value and the remedy.
+    """Immutable and validated; a bad value raises FieldError that names the field, the value and the remedy.
 
     temperature 0 is greedy (lowest id wins a tie). top_k 0 or -1 and top_p 1 are off. `logprobs` is the number of
     alternatives reported beside each emitted token (None: no logprobs at all). `seed` None draws one at admission.
@@ -47,16 +52,13 @@ class SamplingParams:
             _check_whole(name, getattr(self, name), low, high)
         for name, high in _POSITIVE:
             if _check(name, getattr(self, name), 0, high) == 0:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be above 0 and at most {high}")
-        if any(text == "" for text in self.stop):
-            raise ValueError("stop has an empty string; remove it or give at least one character")
-        if len(self.logit_bias) > MAX_LOGIT_BIAS:
-            raise ValueError(f"logit_bias has {len(self.logit_bias)} entries; at most {MAX_LOGIT_BIAS} are allowed")
-        for token, bias in self.logit_bias.items():
-            _check_whole("a token id of logit_bias", token, 0, 2**31 - 1)
-            _check(f"logit_bias[{token}]", bias, -100, 100)
+                raise FieldError(name, f"{name} is {getattr(self, name)}; it must be above 0 and at most {high}")
+        _check_stops(self)
+        _check_logit_bias(self.logit_bias)
         if self.max_tokens is not None and self.min_tokens > self.max_tokens:
-            raise ValueError(f"min_tokens is {self.min_tokens}, above max_tokens {self.max_tokens}; lower it")
+            raise FieldError(
+                "min_tokens", f"min_tokens is {self.min_tokens}, above max_tokens {self.max_tokens}; lower it"
+            )
 
     @property
     def greedy(self) -> bool:
@@ -82,20 +84,42 @@ _WHOLE: tuple[tuple[str, int, int], ...] = (
 _MAY_BE_NONE = frozenset({"seed", "max_tokens", "logprobs"})
 
 
-def _check(name: str, value: object, low: float, high: float) -> float:
+def _check(name: str, value: object, low: float, high: float, *, what: str = "") -> float:
+    """`what` says which part of the field the value is, where it is not the whole."""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"{name} is {value!r}; it must be a number")
+        raise FieldError(name, f"{what or name} is {value!r}; it must be a number")
     if not (math.isfinite(value) and low <= value <= high):
-        raise ValueError(f"{name} is {value}; it must be between {low} and {high}")
+        raise FieldError(name, f"{what or name} is {value}; it must be between {low} and {high}")
     return value
 
 
-def _check_whole(name: str, value: object, low: int, high: int) -> None:
+def _check_whole(name: str, value: object, low: int, high: int, *, what: str = "") -> None:
     if value is None and name in _MAY_BE_NONE:
         return
     if not isinstance(value, int):
-        raise ValueError(f"{name} is {value!r}; it must be a whole number")
-    _check(name, value, low, high)
+        raise FieldError(name, f"{what or name} is {value!r}; it must be a whole number")
+    _check(name, value, low, high, what=what)
+
+
+def _check_logit_bias(biases: Mapping[int, float]) -> None:
+    name = "logit_bias"
+    if len(biases) > MAX_LOGIT_BIAS:
+        raise FieldError(name, f"logit_bias has {len(biases)} entries; at most {MAX_LOGIT_BIAS} are allowed")
+    for token, bias in biases.items():
+        _check_whole(name, token, 0, 2**31 - 1, what="a token id of logit_bias")
+        _check(name, bias, -100, 100, what=f"logit_bias[{token}]")
+
+
+def _check_stops(params: SamplingParams) -> None:
+    for name, most in (("stop", MAX_STOPS), ("stop_token_ids", MAX_STOP_IDS)):
+        count = len(getattr(params, name))
+        if count > most:
+            raise FieldError(name, f"{name} has {count} entries; at most {most} are allowed")
+    for text in params.stop:
+        if not 1 <= len(text) <= MAX_STOP_CHARS:
+            raise FieldError(
+                "stop", f"stop has a string of {len(text)} characters; each must have 1 to {MAX_STOP_CHARS}"
+            )
 
 
 def _one_or_many(params: SamplingParams, name: str, kind: type) -> None:
@@ -105,9 +129,9 @@ def _one_or_many(params: SamplingParams, name: str, kind: type) -> None:
     if values is None:
         values = ()
     if not isinstance(values, Iterable):
-        raise ValueError(f"{name} is {value!r}; it must be one {kind.__name__} or a list of them")
+        raise FieldError(name, f"{name} is {value!r}; it must be one {kind.__name__} or a list of them")
     values = tuple(values)
     for item in values:
         if isinstance(item, bool) or not isinstance(item, kind):
-            raise ValueError(f"{name} holds {item!r}; each entry must be {kind.__name__}")
+            raise FieldError(name, f"{name} holds {item!r}; each entry must be {kind.__name__}")
     object.__setattr__(params, name, values)

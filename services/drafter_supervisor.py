@@ -6,16 +6,18 @@ import asyncio
 import itertools
 import logging
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import ray
-from ray.exceptions import RayActorError
+from ray.exceptions import RayError
 from ray.util.placement_group import get_current_placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from drafters.context import DrafterContext
 from drafters.registry import DrafterConfig
+from protos.interfaces import DrafterStatus
 from services.drafter_service import DrafterService
 from services.placement import Placement
 
@@ -23,13 +25,16 @@ logger = logging.getLogger(__name__)
 
 NAMESPACE = "paradraft"
 RESTART_PAUSE_S = 1.0
+LOOK_EVERY_S = 1.0
+MAX_STALLS = 3
 
 
 class DrafterSupervisor:
     """Call it from an actor with a placement group: the drafter joins that group, and dies with the caller.
 
     The first start must succeed; later deaths are mended. A dead drafter costs nothing but its drafts: the transport
-    counts it, the engine decodes plainly, and the stream opens again when the next actor listens.
+    counts it, the engine decodes plainly, and the stream opens again when the next actor listens. A drafter that hangs
+    is killed, which is a death like any other.
     """
 
     def __init__(self, config: DrafterConfig, context: DrafterContext, placement: Placement, *, name: str) -> None:
@@ -41,27 +46,45 @@ class DrafterSupervisor:
         self._directory = tempfile.TemporaryDirectory(prefix="paradraft-")
         self.address = f"unix:{Path(self._directory.name) / 'draft.sock'}"
         self._generations = itertools.count()
-        self._watch: asyncio.Task[None] | None = None
+        self._actor: Any = None
+        self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
         """Starts the first actor, and from then on replaces it whenever it dies. Raises where it cannot start."""
-        actor = self._spawn()
-        pid = await actor.ready.remote()
+        self._actor = self._spawn()
+        pid = await self._actor.ready.remote()
         logger.info("drafter %s runs in process %d", self._name, pid)
-        self._watch = asyncio.create_task(self._keep_alive(actor))
+        self._tasks.append(asyncio.create_task(self._keep_alive()))
+
+    def watch(self, status: Callable[[], DrafterStatus]) -> None:
+        """Kills the drafter from now on whenever it hangs by `status` of the transport to it."""
+        self._tasks.append(asyncio.create_task(self._end_when_hung(status)))
 
     def close(self) -> None:
         """Removes the socket; the actor ends with this process, its owner."""
         self._directory.cleanup()
 
-    async def _keep_alive(self, actor: Any) -> None:
+    async def _keep_alive(self) -> None:
         while True:
             try:
-                await actor.lifetime.remote()
-            except RayActorError as error:
+                await self._actor.lifetime.remote()
+            except RayError as error:
                 logger.warning("drafter %s died, decoding plainly until the next one is up: %s", self._name, error)
             await asyncio.sleep(RESTART_PAUSE_S)
-            actor = self._spawn()
+            self._actor = self._spawn()
+
+    async def _end_when_hung(self, status: Callable[[], DrafterStatus]) -> None:
+        """A drafter hangs once the transport has given it up MAX_STALLS times with no frame in between."""
+        before = status().counters
+        while True:
+            await asyncio.sleep(LOOK_EVERY_S)
+            now = status().counters
+            if now["frames"] > before["frames"]:
+                before = now
+            elif now["stalls"] - before["stalls"] >= MAX_STALLS:
+                logger.warning("drafter %s hangs and is killed", self._name)
+                ray.kill(self._actor)
+                before = now
 
     def _spawn(self) -> Any:
         group = get_current_placement_group()

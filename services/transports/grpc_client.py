@@ -23,6 +23,7 @@ from protos import draft_pb2, draft_pb2_grpc
 from protos.codec import MAX_BODY_BYTES, VERSION, Chunks, Close, FrameError, Message, Queries, decode, encode
 from protos.interfaces import DrafterStatus
 from protos.messages import DraftChunk, DraftQuery
+from services.transports.health import DrafterHealth
 from services.transports.mailbox import Mailbox
 
 logger = logging.getLogger(__name__)
@@ -41,7 +42,8 @@ Outbox = queue.SimpleQueue[draft_pb2.Frame | None]
 class GrpcDrafter:
     """An AsyncDrafter at `address` (`host:port` or `unix:/path`). It connects, and reconnects, by itself.
 
-    Counters, beside the mailbox's: errors (streams lost, queries that cannot be sent), frames, reconnects, stalls.
+    Counters, beside the mailbox's: errors (streams lost, rounds that cannot be sent, queries that the drafter failed
+    at), frames, reconnects, stalls.
     stall_s: a drafter that owes an answer for so long after its deadline is given up, and the stream made anew.
     """
 
@@ -49,6 +51,7 @@ class GrpcDrafter:
         self._address = address
         self._stall_s = stall_s
         self._mailbox = Mailbox()
+        self._health = DrafterHealth()
         self._outbox: Outbox = queue.SimpleQueue()
         self._call: grpc.CallIterator[draft_pb2.Frame] | None = None
         self._counters: Counter[str] = Counter(errors=0, frames=0, reconnects=0, stalls=0)
@@ -72,7 +75,9 @@ class GrpcDrafter:
                 self._mailbox.forget(query.request_id)
 
     def collect(self, deadline: float) -> list[DraftChunk]:
-        return self._mailbox.collect(deadline)
+        chunks = self._mailbox.collect(deadline)
+        self._health.judge(chunks)
+        return chunks
 
     def close(self, request_id: str) -> None:
         self._mailbox.forget(request_id)
@@ -81,12 +86,10 @@ class GrpcDrafter:
 
     def status(self) -> DrafterStatus:
         late = self._mailbox.late_for
-        reason = f"no answer for {late:.1f} s after the deadline" if late else self._reason
-        return DrafterStatus(
-            up=self._mailbox.is_open and not late,
-            reason=reason,
-            counters={**self._counters, **self._mailbox.counters},
-        )
+        reason = f"no answer for {late:.1f} s after the deadline" if late else self._reason or self._health.reason
+        counters: dict[str, float] = {**self._counters, **self._mailbox.counters}
+        counters["errors"] += self._health.failures
+        return DrafterStatus(up=self._mailbox.is_open and not reason, reason=reason, counters=counters)
 
     def shutdown(self) -> None:
         self._ended.set()
@@ -117,6 +120,10 @@ class GrpcDrafter:
                 self._reason = _described(error)
             except FrameError as error:
                 self._reason = f"the server sent a frame that cannot be read: {error}"
+            except Exception as error:  # of whatever kind: without its reader the drafter would be lost for good
+                logger.exception("reading from the drafter at %s failed", self._address)
+                self._counters["errors"] += not self._mailbox.is_open  # else it counts as a stream lost
+                self._reason = f"{type(error).__name__}: {error}"
             self._lost()
             backoff = FIRST_BACKOFF_S if self._counters["frames"] > received else min(backoff * 2, LONGEST_BACKOFF_S)
             self._ended.wait(backoff)

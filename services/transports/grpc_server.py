@@ -8,7 +8,8 @@ import queue
 import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
 
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
@@ -51,7 +52,7 @@ class DraftServer:
 
     @property
     def counters(self) -> dict[str, float]:
-        """Monotone since the start: errors of the drafter, bad frames, streams."""
+        """Monotone since the start: errors (queries that the drafter failed at), bad frames, streams."""
         return dict(self._service.counters)
 
     def start(self) -> None:
@@ -67,13 +68,25 @@ class DraftServer:
         self._service.worker.shutdown(wait=False)
 
 
+Made = queue.SimpleQueue[DraftChunk | None]
+
+
+@dataclass(slots=True, eq=False)
+class _Stream:
+    """One engine's stream: the round that is being answered, and where its chunks arrive until a None."""
+
+    ended: bool = False
+    round: Future[None] | None = None
+    made: Made = field(default_factory=queue.SimpleQueue)
+
+
 class _Drafting(draft_pb2_grpc.DraftingServicer):
     """One `Stream` call a connected engine, each on a thread of its own; the drafter on `worker`."""
 
     def __init__(self, drafter: Drafter) -> None:
         self._drafter = drafter
-        self._owners: dict[str, object] = {}
-        self._owners_lock = threading.Lock()
+        self._owners: dict[str, _Stream] = {}
+        self._lock = threading.Lock()
         self.worker = ThreadPoolExecutor(1, thread_name_prefix="drafter")
         self.counters: Counter[str] = Counter(errors=0, bad_frames=0, streams=0)
 
@@ -82,7 +95,7 @@ class _Drafting(draft_pb2_grpc.DraftingServicer):
     ) -> Iterator[draft_pb2.Frame]:
         self.counters["streams"] += 1
         context.send_initial_metadata(())  # tells the client that somebody is there before it asks
-        stream = object()
+        stream = _Stream()
         context.add_callback(lambda: self._abandon(stream))
         try:
             for frame in request_iterator:
@@ -98,43 +111,51 @@ class _Drafting(draft_pb2_grpc.DraftingServicer):
             context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
         except grpc.RpcError:
             logger.info("an engine went away")
+        finally:
+            self._abandon(stream)
 
-    def _abandon(self, stream: object) -> None:
-        """Closes what a stream that has ended asked for, unless another stream has asked for it since."""
-        with self._owners_lock:
+    def _abandon(self, stream: _Stream) -> None:
+        """Closes what a stream that has ended asked for, unless another stream has asked for it since.
+
+        Its round is cancelled where it has not begun, and its thread released in any case: the drafter may hang.
+        """
+        with self._lock:
+            stream.ended = True
             owned = [request_id for request_id, owner in self._owners.items() if owner is stream]
+            if stream.round is not None:
+                stream.round.cancel()
+        stream.made.put(None)
         self._close(owned)
 
-    def _answer(self, queries: Sequence[DraftQuery], stream: object) -> Iterator[draft_pb2.Frame]:
+    def _answer(self, queries: Sequence[DraftQuery], stream: _Stream) -> Iterator[draft_pb2.Frame]:
         """One frame for all chunks that are ready, as often as some are."""
-        with self._owners_lock:
+        with self._lock:
+            if stream.ended:
+                return
             self._owners.update((query.request_id, stream) for query in queries)
-        made: queue.SimpleQueue[DraftChunk | None] = queue.SimpleQueue()
-        self.worker.submit(self._draft, queries, made)
-        for chunks in _ready(made):
+            stream.round = self.worker.submit(self._draft, queries, stream.made)
+        for chunks in _ready(stream.made):
             yield draft_pb2.Frame(version=VERSION, body=encode(Chunks(chunks=chunks)))
 
-    def _draft(self, queries: Sequence[DraftQuery], made: queue.SimpleQueue[DraftChunk | None]) -> None:
+    def _draft(self, queries: Sequence[DraftQuery], made: Made) -> None:
         try:
-            for chunk in guarded(self._drafter, queries, self._failed):
+            for chunk in guarded(self._drafter, queries):
+                self.counters["errors"] += bool(chunk.error)
                 made.put(chunk)
         finally:
             made.put(None)
 
     def _close(self, request_ids: Sequence[str]) -> None:
-        with self._owners_lock:
+        with self._lock:
             for request_id in request_ids:
                 self._owners.pop(request_id, None)
         with contextlib.suppress(RuntimeError):  # the worker is shut down, and the drafter's state with it
             for request_id in request_ids:
                 self.worker.submit(forget, self._drafter, request_id)
 
-    def _failed(self, _error: Exception) -> None:
-        self.counters["errors"] += 1
 
-
-def _ready(made: queue.SimpleQueue[DraftChunk | None]) -> Iterator[tuple[DraftChunk, ...]]:
-    """What has been made so far, as often as something has, until the None that ends it."""
+def _ready(made: Made) -> Iterator[tuple[DraftChunk, ...]]:
+    """What has been made so far, as often as something has, until a None ends it."""
     while True:
         taken = [made.get()]
         while not made.empty():
@@ -142,5 +163,5 @@ def _ready(made: queue.SimpleQueue[DraftChunk | None]) -> Iterator[tuple[DraftCh
         chunks = tuple(chunk for chunk in taken if chunk is not None)
         if chunks:
             yield chunks
-        if taken[-1] is None:
+        if None in taken:
             return

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from protos.interfaces import Drafter
 from protos.messages import DraftChunk, DraftQuery
 
 logger = logging.getLogger(__name__)
 
+MAX_ERROR_CHARS = 500
 
-def guarded(
-    drafter: Drafter, queries: Sequence[DraftQuery], on_error: Callable[[Exception], None]
-) -> Iterator[DraftChunk]:
-    """`drafter.draft(queries)`; after an exception the unanswered queries get an empty last chunk.
+
+def guarded(drafter: Drafter, queries: Sequence[DraftQuery]) -> Iterator[DraftChunk]:
+    """`drafter.draft(queries)`; after an exception the unanswered queries get an empty last chunk with the `error`.
 
     Their state in the drafter may be half made, so it is dropped, and `need_from=0` asks for the whole text again.
     """
@@ -24,12 +24,14 @@ def guarded(
             if chunk.last:
                 open_queries.pop(chunk.request_id, None)
             yield chunk
+        if open_queries:
+            raise RuntimeError(f"the drafter left {len(open_queries)} of {len(queries)} queries unanswered")
     except Exception as error:
         logger.warning("drafter failed, decoding plainly: %s", error, exc_info=True)
-        on_error(error)
+        described = f"{type(error).__name__}: {error}"[:MAX_ERROR_CHARS]
         for query in open_queries.values():
             forget(drafter, query.request_id)
-            yield DraftChunk(request_id=query.request_id, base_len=query.base_len, need_from=0)
+            yield DraftChunk(request_id=query.request_id, base_len=query.base_len, need_from=0, error=described)
 
 
 def forget(drafter: Drafter, request_id: str) -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from protos import codec
 from protos.codec import Chunks, Close, FrameError, Message, Queries, decode, encode
 from protos.messages import DraftChunk, DraftQuery
-from protos.sampling_params import SamplingParams
+from protos.sampling_params import MAX_STOP_CHARS, MAX_STOP_IDS, MAX_STOPS, SamplingParams
 
 names = st.text(string.printable, max_size=8)
 tokens = st.lists(st.integers(0, 2**31 - 1), max_size=6).map(tuple)
@@ -32,14 +32,8 @@ params = st.builds(
     repetition_penalty=st.floats(0.1, 10),
     logit_bias=st.dictionaries(st.integers(0, 2**31 - 1), st.floats(-100, 100), max_size=3),
     seed=st.none() | st.integers(0, 2**63 - 1),
-    n=st.integers(1, 128),
-    max_tokens=st.none() | st.integers(100, 1000),
+    max_tokens=st.none(),
     min_tokens=st.integers(0, 100),
-    stop=st.lists(st.text(min_size=1, max_size=4), max_size=3).map(tuple),
-    stop_token_ids=tokens,
-    ignore_eos=st.booleans(),
-    include_stop_str_in_output=st.booleans(),
-    logprobs=st.none() | st.integers(0, 20),
 )
 features = st.none() | st.integers(0, 3).map(lambda n: np.ones((n, 2), np.float16))
 queries = st.builds(
@@ -50,6 +44,7 @@ queries = st.builds(
     budget=lengths,
     params=params,
     tenant=names,
+    prompt_len=lengths,
     features=features,
 )
 chunks = st.builds(
@@ -63,6 +58,7 @@ chunks = st.builds(
     source=names,
     last=st.booleans(),
     need_from=st.none() | lengths,
+    error=names,
 )
 messages: st.SearchStrategy[Message] = st.one_of(
     st.builds(Queries, queries=st.lists(queries, max_size=3).map(tuple)),
@@ -124,9 +120,9 @@ def test_any_other_content_raises_frame_errors(kind: str, content: object) -> No
     assert plain(decode(encode(message))) == plain(message)
 
 
-@pytest.mark.parametrize("version", [0, 2, 2**32 - 1])
+@pytest.mark.parametrize("version", [0, 1, 3, 2**32 - 1])
 def test_unknown_version_is_named(version: int) -> None:
-    with pytest.raises(FrameError, match=f"version {version} is unknown; this side speaks version 1"):
+    with pytest.raises(FrameError, match=f"version {version} is unknown; this side speaks version 2"):
         decode(encode(Close(request_ids=())), version=version)
 
 
@@ -147,7 +143,7 @@ FIELDS = dataclasses.fields(DraftChunk)
         (msgpack.packb(["chunks", 3]), "items must be a list, got int"),
         (msgpack.packb(["pickle", []]), "kind 'pickle' is unknown"),
         (msgpack.packb([[], []]), "is unknown"),
-        (msgpack.packb(["chunks", [[1]]]), "DraftChunk must be a list of 9, got a list of 1"),
+        (msgpack.packb(["chunks", [[1]]]), "DraftChunk must be a list of 10, got a list of 1"),
         (msgpack.packb(["close", [1]]), "must be text"),
         (chunk_with(base_len=-1), "base_len must be an integer"),
         (chunk_with(base_len=True), "base_len must be an integer"),
@@ -172,8 +168,23 @@ def test_sampling_params_are_validated() -> None:
 
 
 def test_schemas_hold_every_field_in_order() -> None:
-    for schema, record in ((codec._QUERY, DraftQuery), (codec._CHUNK, DraftChunk), (codec._PARAMS, SamplingParams)):
+    for schema, record in ((codec._QUERY, DraftQuery), (codec._CHUNK, DraftChunk)):
         assert list(schema) == [field.name for field in dataclasses.fields(record)]
+
+
+def test_only_what_a_drafter_can_use_crosses() -> None:
+    """How long a request's stops are is nothing to its drafter, so one request cannot make a frame unreadable."""
+    stops = {"stop": ["x" * MAX_STOP_CHARS] * MAX_STOPS, "stop_token_ids": range(MAX_STOP_IDS)}
+    ends = {"n": 2, "max_tokens": 90, "ignore_eos": True, "include_stop_str_in_output": True, "logprobs": 20}
+    drawn = {"temperature": 0.5, "top_k": 3, "logit_bias": {7: -1.0}, "seed": 4, "min_tokens": 30}
+    params = SamplingParams(**drawn, **ends, **stops)  # type: ignore[arg-type]
+    body = encode(Queries(queries=(DraftQuery(request_id="r", base_len=0, tail=(), budget=1, params=params),)))
+    assert len(body) < 200
+    decoded = decode(body)
+    assert isinstance(decoded, Queries)
+    assert decoded.queries[0].params == SamplingParams(**drawn, max_tokens=None)  # type: ignore[arg-type]
+    apart = {field.name for field in dataclasses.fields(SamplingParams)} - set(codec._PARAMS)
+    assert apart == {*stops, *ends}
 
 
 def test_sizes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

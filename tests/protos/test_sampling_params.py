@@ -5,7 +5,14 @@ from typing import Any
 
 import pytest
 
-from protos.sampling_params import MAX_LOGIT_BIAS, MAX_SEED, SamplingParams
+from protos.sampling_params import (
+    MAX_LOGIT_BIAS,
+    MAX_SEED,
+    MAX_STOP_CHARS,
+    MAX_STOP_IDS,
+    MAX_STOPS,
+    SamplingParams,
+)
 
 REFUSED: list[tuple[str, Any]] = [
     ("temperature", -0.1),
@@ -47,6 +54,9 @@ REFUSED: list[tuple[str, Any]] = [
     ("stop", ["a", ""]),
     ("stop", [1]),
     ("stop", 7),
+    ("stop", ["x"] * (MAX_STOPS + 1)),
+    ("stop", "x" * (MAX_STOP_CHARS + 1)),
+    ("stop_token_ids", range(MAX_STOP_IDS + 1)),
     ("stop_token_ids", ["2"]),
     ("stop_token_ids", True),
     ("logit_bias", {1: 101}),
@@ -67,6 +77,22 @@ def test_min_tokens_above_max_tokens_is_refused() -> None:
     with pytest.raises(ValueError, match="min_tokens is 5, above max_tokens 4"):
         SamplingParams(min_tokens=5, max_tokens=4)
     assert SamplingParams(min_tokens=5, max_tokens=None).min_tokens == 5
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"stop": ["x"] * 17}, "stop has 17 entries; at most 16 are allowed"),
+        ({"stop": ["", "x"]}, "stop has a string of 0 characters; each must have 1 to 1024"),
+        ({"stop": "x" * 70_000}, "stop has a string of 70000 characters; each must have 1 to 1024"),
+        ({"stop_token_ids": range(65)}, "stop_token_ids has 65 entries; at most 64 are allowed"),
+    ],
+)
+def test_stops_are_bounded(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        SamplingParams(**given)
+    most = SamplingParams(stop=["é" * MAX_STOP_CHARS] * MAX_STOPS, stop_token_ids=range(MAX_STOP_IDS))  # type: ignore[arg-type]
+    assert (len(most.stop), len(most.stop_token_ids)) == (MAX_STOPS, MAX_STOP_IDS)
 
 
 def test_an_unknown_field_is_an_error() -> None:

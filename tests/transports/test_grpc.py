@@ -82,21 +82,33 @@ def test_close_reaches_the_drafter(serve: Serve, dial: Dial, address: str) -> No
 
 
 def test_drafter_that_raises_behind_a_server(serve: Serve, dial: Dial, address: str) -> None:
+    """Case M4: it is down, with its reason, until it answers a round without a failure."""
+
     class Broken:
+        broken = True
+
         def draft(self, queries: Sequence[DraftQuery]) -> Iterator[DraftChunk]:
-            raise RuntimeError("broken")
+            if self.broken:
+                raise RuntimeError("it broke")
+            yield from oracle({PROMPT: ANSWER}, vocab_size=9).draft(queries)
 
         def close(self, request_id: str) -> None:
-            raise RuntimeError("broken")
+            raise RuntimeError("it broke")
 
-    server = serve(Broken(), address)
+    drafter = Broken()
+    server = serve(drafter, address)
     client = dial(address)
     assert client.wait_until_up(30)
-    for _ in range(2):
+    for failures in (1, 2):
         (chunk,) = ask(client, query(PROMPT))
         assert (chunk.tokens, chunk.need_from) == ((), 0)
-    assert server.counters["errors"] == 2
-    assert client.status().up
+        status = client.status()
+        assert (status.up, status.reason) == (False, "RuntimeError: it broke")
+        assert status.counters["errors"] == server.counters["errors"] == failures
+    drafter.broken = False
+    (chunk,) = ask(client, query(PROMPT))
+    assert chunk.tokens == ANSWER
+    assert (client.status().up, client.status().reason) == (True, "")
 
 
 def test_queries_that_cannot_be_packed_are_counted(serve: Serve, dial: Dial, address: str) -> None:

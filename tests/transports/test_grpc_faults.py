@@ -14,6 +14,7 @@ from protos import draft_pb2, draft_pb2_grpc
 from protos.codec import VERSION, Chunks, Close, Queries, decode, encode
 from protos.draft import Draft
 from protos.messages import DraftChunk, DraftQuery
+from services.transports import grpc_client
 from services.transports.grpc_client import GrpcDrafter
 from tests.fakes.queries import query
 
@@ -166,6 +167,19 @@ def test_chunks_of_other_requests_and_lengths(servicer: Misbehaving, client: Grp
     servicer.behave = strange
     assert drafted(client, 3).tokens == (10, 11)
     assert client.status().counters["unexpected"] == 2
+
+
+def test_reader_that_fails_in_an_unforeseen_way_goes_on(client: GrpcDrafter, monkeypatch: pytest.MonkeyPatch) -> None:
+    def bug(*_: object, **__: object) -> None:
+        monkeypatch.undo()
+        raise KeyError("nobody thought of this")
+
+    monkeypatch.setattr(grpc_client, "decode", bug)
+    assert drafted(client, 3).tokens == ()
+    assert "KeyError: 'nobody thought of this'" in client.status().reason
+    assert client.status().counters["errors"] == 1
+    recovers(client)
+    assert client.status().up
 
 
 def test_answer_without_an_end_stalls_and_recovers(servicer: Misbehaving, client: GrpcDrafter) -> None:

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator, Sequence
 
 from protos.messages import DraftChunk, DraftQuery
+from services.transports.grpc_server import DraftServer
 from tests.fakes.queries import query
 from tests.fakes.scripted import Scripted, oracle
 from tests.transports.rounds import ANSWER, PROMPT, TEXT, Dial, Serve, ask, later, until
@@ -17,8 +18,10 @@ class Slow:
     def __init__(self) -> None:
         self.inner = oracle({PROMPT: ANSWER}, vocab_size=9)
         self.go = threading.Event()
+        self.calls = 0
 
     def draft(self, queries: Sequence[DraftQuery]) -> Iterator[DraftChunk]:
+        self.calls += 1
         self.go.wait(30)
         yield from self.inner.draft(queries)
 
@@ -75,6 +78,31 @@ def test_stalled_drafter_gets_a_new_stream(serve: Serve, dial: Dial, address: st
     drafter.go.set()
     until(lambda: server.counters["streams"] >= 2 and client.status().up)
     until(lambda: any(chunk.tokens == ANSWER for chunk in ask(client, query(PROMPT))))
+
+
+def test_hung_drafter_uses_up_no_threads(dial: Dial, address: str) -> None:
+    """More streams come and go than the server has threads, while the drafter answers nobody."""
+    drafter = Slow()
+    server = DraftServer(drafter, address, max_streams=2)
+    server.start()
+    client = dial(address, stall_s=0.01)
+
+    def given_up(times: int) -> bool:
+        client.send([query(PROMPT)])
+        client.collect(later(0.01))
+        return client.status().counters["stalls"] >= times
+
+    try:
+        assert client.wait_until_up(30)
+        until(lambda: given_up(4))
+        drafter.go.set()
+        until(lambda: any(chunk.tokens == ANSWER for chunk in ask(client, query(PROMPT))))
+        assert drafter.calls < server.counters["streams"]  # what nobody waits for any more is not drafted
+        client.shutdown()
+        until(lambda: not server._service._owners and not drafter.inner.texts)
+    finally:
+        drafter.go.set()
+        server.stop()
 
 
 def test_server_that_dies_and_comes_back_empty(serve: Serve, dial: Dial, address: str) -> None:

@@ -14,16 +14,17 @@ PROMPT, ANSWER = (1, 2, 3), (4, 5, 6, 7)
 
 
 class Breaking:
-    """Answers the first `good` queries of a call, then raises; `close` raises too."""
+    """Answers the first `good` queries of a call, then raises where others are left; `close` raises too."""
 
     def __init__(self, good: int) -> None:
         self._inner = oracle({PROMPT: ANSWER}, vocab_size=9)
-        self._good = good
+        self.good = good
         self.closed: list[str] = []
 
     def draft(self, queries: Sequence[DraftQuery]) -> Iterator[DraftChunk]:
-        yield from self._inner.draft(queries[: self._good])
-        raise RuntimeError("the drafter broke")
+        yield from self._inner.draft(queries[: self.good])
+        if len(queries) > self.good:
+            raise RuntimeError("the drafter broke")
 
     def close(self, request_id: str) -> None:
         self.closed.append(request_id)
@@ -35,6 +36,7 @@ def later() -> float:
 
 
 def test_exception_is_counted_and_the_state_reset() -> None:
+    """Case M4: a drafter that fails is down, with its reason, until a round without a failure."""
     drafter = Breaking(good=1)
     transport = LocalDrafter(drafter)
     transport.send([query(PROMPT, request_id="a"), query(PROMPT, request_id="b")])
@@ -43,10 +45,30 @@ def test_exception_is_counted_and_the_state_reset() -> None:
     assert (bad.request_id, bad.tokens, bad.need_from, bad.last) == ("b", (), 0, True)
     assert drafter.closed == ["b"]
     status = transport.status()
-    assert status.up
-    assert status.reason == "RuntimeError: the drafter broke"
+    assert not status.up
+    assert status.reason == bad.error == "RuntimeError: the drafter broke"
     assert status.counters == {"errors": 1, "timeouts": 0}
     transport.close("a")
+    assert transport.collect(later()) == []  # nothing was asked, so nothing is known
+    assert not transport.status().up
+    drafter.good = 2
+    transport.send([query(PROMPT, request_id="b")])
+    transport.collect(later())
+    assert (transport.status().up, transport.status().reason) == (True, "")
+
+
+def test_a_query_left_unanswered_is_a_failure() -> None:
+    class Silent:
+        def draft(self, queries: Sequence[DraftQuery]) -> Iterator[DraftChunk]:
+            return iter(())
+
+        def close(self, request_id: str) -> None: ...
+
+    transport = LocalDrafter(Silent())
+    transport.send([query(PROMPT)])
+    (chunk,) = transport.collect(later())
+    assert (chunk.last, chunk.need_from) == (True, 0)
+    assert "left 1 of 1 queries unanswered" in transport.status().reason
 
 
 def test_deadline_ends_a_round_between_chunks() -> None:
