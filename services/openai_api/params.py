@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from protos.field_error import FieldError
 from protos.messages import Tokens
 from protos.sampling_params import SamplingParams
 from services.backend import ModelCard
@@ -36,8 +37,8 @@ def sampling_params(body: GenerationRequest, prompt_ids: Tokens, card: ModelCard
             include_stop_str_in_output=body.include_stop_str_in_output,
             logprobs=body.num_logprobs(),
         )
-    except ValueError as error:
-        raise invalid(str(error), str(error).split(" ", 1)[0].split("[", 1)[0]) from None
+    except FieldError as error:
+        raise invalid(str(error), error.field) from None
 
 
 def _max_tokens(body: GenerationRequest, prompt_ids: Tokens, card: ModelCard) -> int:
