@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from transformers import AutoConfig, AutoTokenizer
 
-from modeling.builtin import BUILTIN, builtin_dir
+from modeling.target import resolve_model
 
 
 class Tokenizer(Protocol):
@@ -31,22 +31,24 @@ def check_same_tokenizer(target: Tokenizer, draft: Tokenizer) -> None:
 
 
 def load_tokenizer(model: str, revision: str | None = None) -> Any:
-    """The tokenizer of a model by name or path, without its weights."""
-    return AutoTokenizer.from_pretrained(_source(model), revision=revision)
+    """The tokenizer of a model by name or path, without its weights; ValueError where there is none."""
+    return _read(AutoTokenizer, model, revision)
 
 
-def fitting_max_len(model: str, revision: str | None, wanted: int) -> int | None:
-    """`wanted` tokens of context, or the model's own limit where that is less; None where there is no such model.
-
-    The loader that comes next says what is wrong with a model that cannot be read.
-    """
-    try:
-        config = AutoConfig.from_pretrained(_source(model), revision=revision)
-    except (OSError, ValueError):
-        return None
+def fitting_max_len(model: str, revision: str | None, wanted: int) -> int:
+    """`wanted` tokens of context, or the model's own limit where that is less; ValueError where there is no config."""
+    config = _read(AutoConfig, model, revision)
     own: int | None = getattr(config, "max_position_embeddings", None)
     return wanted if own is None else min(wanted, own)
 
 
-def _source(model: str) -> str:
-    return str(builtin_dir()) if model == BUILTIN else model
+def _read(kind: Any, model: str, revision: str | None) -> Any:
+    source = resolve_model(model)
+    try:
+        return kind.from_pretrained(source, revision=revision)
+    except (ImportError, OSError, ValueError) as error:
+        what = "tokenizer" if kind is AutoTokenizer else "configuration"
+        first_line = str(error).strip().split("\n", 1)[0]
+        raise ValueError(
+            f"the {what} of {model!r} could not be read: {first_line}; give a local directory or a hub id"
+        ) from error

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
 
 import torch
 
@@ -23,7 +24,7 @@ from protos.messages import DraftChunk, DraftQuery
 
 logger = logging.getLogger(__name__)
 
-MAX_WORK_TOKENS = 512
+INGEST_ROWS = 128
 
 
 @dataclass(slots=True, kw_only=True)
@@ -37,16 +38,19 @@ class _Growing:
     tokens: list[int] = field(default_factory=list)
     survival: list[float] = field(default_factory=list)
 
-    def work(self) -> Work:
-        """The tokens that the model has yet to process, at most MAX_WORK_TOKENS of them."""
+    @property
+    def unread(self) -> int:
+        """Tokens of the text that the model has yet to process; at least the last one, for its logits."""
+        return max(len(self.state.text) - self.state.rows, 1)
+
+    def work(self, rows: int) -> Work:
+        """The last guess, or before there is one at most `rows` tokens of the text."""
         state = self.state
         if self.tokens:
             start = len(state.text) + len(state.guessed)
             return Work(slot=state.slot, start=start, tokens=(self.tokens[-1],), num_logits=1)
-        start = min(state.rows, len(state.text) - 1)
-        return Work(
-            slot=state.slot, start=start, tokens=tuple(state.text[start : start + MAX_WORK_TOKENS]), num_logits=1
-        )
+        start = len(state.text) - self.unread
+        return Work(slot=state.slot, start=start, tokens=tuple(state.text[start : start + rows]), num_logits=1)
 
     def processed(self, work: Work) -> bool:
         """Notes the rows that a forward of `work` has written; True where its logits are those of the last token."""
@@ -64,9 +68,10 @@ class _Growing:
 class DraftModel:
     """A Drafter over a `Runner`, with one KV slot a request.
 
-    More requests than slots: those of one call that find no slot get an empty draft, and a request that lost its slot
-    to another answers `need_from=0`. Ids at and above `vocab_size` are never proposed. A text longer than the runner's
-    `max_len` gets empty drafts.
+    More requests than slots: those of one call that find no slot get empty drafts, and one that could have a slot now
+    answers `need_from=0`. Ids at and above `vocab_size` are never proposed. A text longer than the runner's `max_len`
+    gets empty drafts. One call reads INGEST_ROWS tokens of long tails, first come first served; what the last draft and
+    the target's token added to a text does not count.
     """
 
     def __init__(
@@ -75,7 +80,7 @@ class DraftModel:
         self._runner = runner
         self._config = config
         self._vocab_size = min(vocab_size, runner.vocab_size)
-        self._stop_ids = frozenset(stop_ids)
+        self._stop_ids = frozenset(token for token in stop_ids if token < self._vocab_size)
         self._slots = SlotTable(runner.num_slots)
 
     def draft(self, queries: Sequence[DraftQuery]) -> Iterator[DraftChunk]:
@@ -87,7 +92,7 @@ class DraftModel:
                 if state is not None and len(state.text) >= query.tail_start:
                     growing.append(self._started(query, state))
                 else:
-                    yield _chunk(query, need_from=self._need_from(query, state))
+                    yield _chunk(query, need_from=self._need_from(query, state, asking))
             yield from self._grow(growing)
 
     def close(self, request_id: str) -> None:
@@ -99,51 +104,68 @@ class DraftModel:
             self._slots.release(query.request_id)
             state = None
         if state is None and query.tail_start == 0 and query.base_len <= self._runner.max_len:
-            return self._slots.admit(query.request_id, answer_start=query.base_len, tenant=query.tenant, keep=asking)
+            return self._slots.admit(query.request_id, tenant=query.tenant, keep=asking)
         return state
 
-    def _need_from(self, query: DraftQuery, state: SlotState | None) -> int | None:
-        """What to ask for where the tail builds on more than is held; None where no tail would help."""
-        if query.base_len > self._runner.max_len or query.tail_start == 0:
+    def _need_from(self, query: DraftQuery, state: SlotState | None, asking: Collection[str]) -> int | None:
+        """What to ask for where the tail builds on more than is held; None where no tail would help now."""
+        if query.base_len > self._runner.max_len:
             return None
-        return 0 if state is None else len(state.text)
+        if state is not None:
+            return len(state.text)
+        return 0 if query.tail_start > 0 and self._slots.has_room(keep=asking) else None
 
     def _started(self, query: DraftQuery, state: SlotState) -> _Growing:
         # An id that only the target has is padding there, without a meaning that the draft model could miss.
-        last_id = self._runner.vocab_size - 1
+        last_id = self._vocab_size - 1
         state.synchronise(query.tail_start, [min(token, last_id) for token in query.tail])
-        answer_start = min(state.answer_start, query.base_len)
-        sampler = TokenSampler(
-            query.params,
-            prompt_ids=state.text[:answer_start],
-            stop_ids=self._stop_ids,
-            vocab_size=self._vocab_size,
-        )
-        for token in state.text[answer_start:]:
-            sampler.commit(token)
         room = self._runner.max_len - query.base_len
         limit = min(query.budget, self._config.num_speculative_tokens, room)
+        # Guesses are committed to a copy: those that do not come true leave nothing behind.
+        sampler = deepcopy(self._sampler(query, state))
         return _Growing(query=query, state=state, sampler=sampler, limit=limit)
+
+    def _sampler(self, query: DraftQuery, state: SlotState) -> TokenSampler:
+        """The request's sampler, which has committed the answer so far."""
+        if state.sampler is None:
+            biases = {token: bias for token, bias in query.params.logit_bias.items() if token < self._vocab_size}
+            state.sampled = min(query.prompt_len, query.base_len)
+            state.sampler = TokenSampler(
+                replace(query.params, logit_bias=biases),
+                prompt_ids=state.text[: state.sampled],
+                stop_ids=self._stop_ids,
+                vocab_size=self._vocab_size,
+            )
+        for token in state.text[state.sampled :]:
+            state.sampler.commit(token)
+        state.sampled = len(state.text)
+        return state.sampler
 
     def _grow(self, growing: Sequence[_Growing]) -> Iterator[DraftChunk]:
         """One packed forward a round for all drafts that still grow; each is given out as soon as it is finished."""
-        unfinished = []
+        unfinished: list[_Growing] = []
+        works: list[Work] = []
+        left = INGEST_ROWS
         for drawing in growing:
-            if drawing.limit > 0 and drawing.state.text:
-                unfinished.append(drawing)
-            else:
+            ordinary = drawing.unread <= self._config.num_speculative_tokens + 1
+            rows = drawing.unread if ordinary else min(drawing.unread, left)
+            if drawing.limit <= 0 or not drawing.state.text or rows == 0:
                 yield drawing.chunk()
+                continue
+            left -= 0 if ordinary else rows
+            unfinished.append(drawing)
+            works.append(drawing.work(rows))
         while unfinished:
-            works = [drawing.work() for drawing in unfinished]
             logits = self._runner.forward(works).logits[:, : self._vocab_size].float()
             log_probs = torch.log_softmax(logits, dim=-1)
             still = []
             for row, (drawing, work) in enumerate(zip(unfinished, works, strict=True)):
-                if not drawing.processed(work) or self._draw(drawing, logits[row], log_probs[row]):
+                if drawing.processed(work) and self._draw(drawing, logits[row], log_probs[row]):
                     still.append(drawing)
                 else:
                     yield drawing.chunk()
             unfinished = still
+            works = [drawing.work(1) for drawing in unfinished]
 
     def _draw(self, drawing: _Growing, logits: torch.Tensor, log_probs: torch.Tensor) -> bool:
         """Draws the next token as the target would; False where the draft is finished."""

@@ -6,28 +6,29 @@ import hashlib
 from array import array
 from collections import deque
 
-from drafters.suffix_index import BYTES_PER_TOKEN, SuffixIndex
+from drafters.suffix_index import EMPTY_BYTES, MOST_BYTES_PER_TOKEN, SuffixIndex
 
 END = array("i", [-1])  # after each answer: no token, so that nothing matches or reads across
+ANSWER_BYTES = 512  # what is noted of an answer beside its tokens
 
 
 class PastAnswers:
     """A tenant's answers are searched for that tenant only. A text that is there already is not stored twice.
 
-    Eviction is first in, first out over all tenants; a text longer than the whole store is left out.
+    Eviction is first in, first out over all tenants; a text that might fill the whole store is left out.
     """
 
     def __init__(self, max_bytes: int) -> None:
-        self._max_tokens = max_bytes // BYTES_PER_TOKEN
+        self._max_bytes = max_bytes
         self._by_tenant: dict[str, SuffixIndex] = {}
         self._answers: deque[tuple[str, int, bytes]] = deque()
         self._known: set[tuple[str, bytes]] = set()
-        self._num_tokens = 0
+        self._index_bytes = 0
 
     @property
     def num_bytes(self) -> int:
-        """Memory held, by the measured cost of a token."""
-        return self._num_tokens * BYTES_PER_TOKEN
+        """Memory held, from above."""
+        return self._index_bytes + len(self._answers) * ANSWER_BYTES
 
     def of(self, tenant: str) -> SuffixIndex | None:
         """The index over one tenant's answers, None where there are none."""
@@ -37,21 +38,28 @@ class PastAnswers:
         """Stores a finished text and evicts the oldest ones until it fits."""
         digest = hashlib.blake2b(text.tobytes(), digest_size=16).digest()
         size = len(text) + len(END)
-        if size > self._max_tokens or (tenant, digest) in self._known:
+        needed = EMPTY_BYTES + size * MOST_BYTES_PER_TOKEN + ANSWER_BYTES
+        if needed > self._max_bytes or (tenant, digest) in self._known:
             return
-        while self._num_tokens + size > self._max_tokens:
+        while self.num_bytes + needed > self._max_bytes:
             self._evict_oldest()
-        index = self._by_tenant.setdefault(tenant, SuffixIndex())
+        index = self._by_tenant.get(tenant)
+        if index is None:
+            index = self._by_tenant[tenant] = SuffixIndex()
+        else:
+            self._index_bytes -= index.num_bytes
         index.extend(text + END)
+        self._index_bytes += index.num_bytes
         self._answers.append((tenant, size, digest))
         self._known.add((tenant, digest))
-        self._num_tokens += size
 
     def _evict_oldest(self) -> None:
         tenant, size, digest = self._answers.popleft()
         index = self._by_tenant[tenant]
+        self._index_bytes -= index.num_bytes
         index.forget(size)
         if index.start == len(index):
             del self._by_tenant[tenant]
+        else:
+            self._index_bytes += index.num_bytes
         self._known.discard((tenant, digest))
-        self._num_tokens -= size

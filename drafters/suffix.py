@@ -28,7 +28,7 @@ class _State:
     """One request: its text, what acceptance it has shown, and the guesses that await the target's word."""
 
     tenant: str
-    answer_start: int
+    prompt_len: int
     text: SuffixIndex = field(default_factory=SuffixIndex)
     table: SurvivalTable = field(default_factory=SurvivalTable)
     guessed_at: int = 0
@@ -57,7 +57,7 @@ class SuffixDrafter:
     def close(self, request_id: str) -> None:
         state = self._requests.pop(request_id, None)
         if state is not None:
-            start = max(state.answer_start - PROMPT_CONTEXT, 0)
+            start = max(state.prompt_len - PROMPT_CONTEXT, 0)
             self.past.add(state.tenant, state.text.tokens(start, len(state.text)))
 
     def _synchronised(self, query: DraftQuery) -> _State | None:
@@ -66,7 +66,7 @@ class SuffixDrafter:
         if state is None or state.tenant != query.tenant:
             if query.tail_start > 0:
                 return None
-            state = _State(tenant=query.tenant, answer_start=query.base_len)
+            state = _State(tenant=query.tenant, prompt_len=query.prompt_len)
             self._requests[query.request_id] = state
             while len(self._requests) > self._max_requests:
                 self.close(next(iter(self._requests)))

@@ -79,6 +79,7 @@ class DrafterContract:
         assert all(chunk.need_from is None for chunk in drafts)
 
     def test_budget_that_changes(self, drafter: AsyncDrafter) -> None:
+        """Cases L2 and L5."""
         text, seen = self.prompt + self.answer, 0
         for step, budget in enumerate((7, 3, 1, 0, 5)):
             length = len(self.prompt) + step
@@ -119,6 +120,7 @@ class DrafterContract:
         assert self.ask_one(drafter, back).tokens == straight[1].tokens
 
     def test_reused_id_starts_afresh(self, drafter: AsyncDrafter) -> None:
+        """Case B5."""
         first = self.generate(drafter)
         drafter.close("r")
         short = query(self.prompt[:3], budget=4)

@@ -44,6 +44,7 @@ def test_configuration_of_each_method() -> None:
     ],
 )
 def test_errors_name_the_value_and_the_known_ones(given: dict[str, object], message: str) -> None:
+    """Case L5: no key is silently without effect."""
     with pytest.raises(ValueError, match="speculative_config") as caught:
         parse_config(given)
     assert message in str(caught.value)
@@ -54,6 +55,7 @@ def test_every_method_has_a_length() -> None:
 
 
 def test_length_of_the_configuration_bounds_drafts() -> None:
+    """Case L5."""
     drafter = build_drafter(parse_config({"method": "suffix", "num_speculative_tokens": 3}), CONTEXT)
     assert isinstance(drafter, SuffixDrafter)
     (chunk,) = drafter.draft([query([1, 2, 3, 4, 5] * 8, budget=64)])

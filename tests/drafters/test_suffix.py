@@ -9,7 +9,6 @@ import pytest
 
 from drafters.suffix import SuffixDrafter
 from drafters.suffix_config import SuffixConfig
-from drafters.suffix_index import BYTES_PER_TOKEN
 from protos.interfaces import Drafter
 from protos.messages import DraftChunk
 from tests.drafters.contract import DrafterContract, joined
@@ -36,7 +35,8 @@ def replay(
     """Verifies each draft against a known answer; gives (steps, tokens verified). The last query closes the text."""
     text, done, seen, verified, steps = [*prompt, *answer], len(prompt) + 1, 0, 0, 0
     while done < len(text):
-        (chunk,) = drafter.draft([query(text[:done], seen=seen, budget=16, request_id=name, tenant=tenant)])
+        asked = query(text[:done], seen=seen, budget=16, request_id=name, tenant=tenant, prompt_len=len(prompt))
+        (chunk,) = drafter.draft([asked])
         seen, verified, steps = done, verified + len(chunk.tokens), steps + 1
         done += 1 + accepted(chunk, text[done:])
     drafter.close(name)
@@ -105,6 +105,7 @@ def test_survival_falls_and_stays_above_the_threshold() -> None:
 
 
 def test_hits_on_the_second_and_third_same_request() -> None:
+    """Case R2."""
     drafter, prompt, answer = make(), words(7, 40), words(8, 120)
     first, second, third = (replay(drafter, prompt, answer, name=str(i))[0] for i in range(3))
     assert first == 119
@@ -113,6 +114,7 @@ def test_hits_on_the_second_and_third_same_request() -> None:
 
 
 def test_another_tenant_never_hits() -> None:
+    """Case Z6: the other tenant has no hits, the same one has."""
     drafter, prompt, answer = make(), words(9, 40), words(10, 120)
     alone = replay(make(), prompt, answer, tenant="b")
     replay(drafter, prompt, answer, name="1", tenant="a")
@@ -128,7 +130,8 @@ def test_another_tenant_with_the_same_request_id_gets_a_fresh_state() -> None:
 
 
 def test_memory_is_bounded_and_the_oldest_answer_goes_first() -> None:
-    capacity = 600 * BYTES_PER_TOKEN
+    """Case R4."""
+    capacity = 2**19
     drafter = make(suffix_cache_bytes=capacity)
     answers = [words(100 + i, 120) for i in range(40)]
     for i, answer in enumerate(answers):
@@ -136,6 +139,13 @@ def test_memory_is_bounded_and_the_oldest_answer_goes_first() -> None:
         assert drafter.past.num_bytes <= capacity
     assert replay(drafter, words(39, 4), answers[39], name="new")[0] < 25
     assert replay(drafter, words(0, 4), answers[0], name="old")[0] == 119
+
+
+def test_an_answer_asked_for_in_the_middle_is_stored_from_its_beginning() -> None:
+    drafter, prompt, answer = make(), words(16, 40), words(17, 120)
+    list(drafter.draft([query([*prompt, *answer], prompt_len=40)]))  # as after a lost state
+    drafter.close("r")
+    assert replay(drafter, prompt, answer)[0] < 25
 
 
 def test_live_requests_are_bounded() -> None:
@@ -162,6 +172,7 @@ def test_tree_lays_the_best_chain_first_and_adds_rivals() -> None:
 
 
 def test_a_second_shorter_request_on_a_used_drafter() -> None:
+    """Case B5."""
     drafter, long, short = make(suffix_cache_bytes=0), words(14, 50) * 2, words(15, 10) * 2
     replay(drafter, long, long, name="same")
     assert replay(drafter, short, short, name="same") == replay(make(), short, short, name="same")

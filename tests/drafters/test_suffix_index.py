@@ -24,16 +24,22 @@ def longest_by_search(text: list[int], start: int, end: list[int]) -> tuple[int,
     return 0, []
 
 
-@settings(max_examples=200)
-@given(texts, texts, st.integers(0, 60), st.integers(0, 60))
-def test_equals_brute_force(first: list[int], second: list[int], length: int, forgotten: int) -> None:
+@settings(max_examples=300)
+@given(texts, texts, texts, st.integers(0, 60), st.lists(st.integers(0, 30), max_size=3))
+def test_equals_brute_force(
+    first: list[int], second: list[int], third: list[int], length: int, forgotten: list[int]
+) -> None:
     index = SuffixIndex()
     index.extend(first)
     index.truncate(length)
     index.extend(second)
-    text = first[:length] + second
-    count = min(forgotten, len(text))
-    index.forget(count)
+    text, count = first[:length] + second, 0
+    for wanted in forgotten:
+        part = min(wanted, len(text) - count)
+        index.forget(part)
+        count += part
+    index.extend(third)
+    text += third
     assert (index.start, len(index)) == (count, len(text))
     end = list(index.last(64))
     assert end == text[count:][-64:]
@@ -60,6 +66,19 @@ def test_truncation_leaves_no_trace(text: list[int], length: int) -> None:
     index.truncate(length)
     straight.extend(text[:length])
     assert index.__dict__ == straight.__dict__
+
+
+def test_forgetting_moves_each_row_once() -> None:
+    """Rows are let go of in halves, not with each answer."""
+    index, sizes = SuffixIndex(), []
+    index.extend(range(1024))
+    for _ in range(1000):
+        index.forget(1)
+        sizes.append(len(index._tokens))
+    assert sorted(set(sizes), reverse=True) == [1024, 512, 256, 128, 64, 32]
+    assert len(index) == 1024
+    assert list(index.tokens(0, 2000)) == list(range(1000, 1024)) == list(index.last(100))
+    assert index[1000] == 1000
 
 
 @given(texts, st.integers(0, 60))

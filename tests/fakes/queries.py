@@ -18,6 +18,7 @@ def query(
     request_id: str = "r",
     tenant: str = "",
     params: SamplingParams = GREEDY,
+    prompt_len: int = 0,
 ) -> DraftQuery:
     """A draft after `text`, of which the drafter has seen the first `seen` tokens."""
     return DraftQuery(
@@ -27,4 +28,5 @@ def query(
         budget=budget,
         params=params,
         tenant=tenant,
+        prompt_len=prompt_len,
     )
