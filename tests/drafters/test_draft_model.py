@@ -16,7 +16,7 @@ from protos.interfaces import Drafter
 from protos.sampling_params import SamplingParams
 from tests.drafters.contract import DrafterContract
 from tests.drafters.draft_models import build, spied, target_text
-from tests.fakes.queries import GREEDY, query
+from tests.fakes.queries import GREEDY, query, with_prompt
 from tests.fakes.tiny_llama import VOCAB_SIZE
 
 
@@ -47,7 +47,7 @@ def test_same_weights_draw_the_target_s_own_tokens(checkpoint: Path, params: Sam
     done, seen = 1, 0
     for kept in (6, 0, 3, 6, 1):  # accepted of each draft, then one token of the target's own
         text = prompt + truth[:done]
-        (chunk,) = drafter.draft([query(text, seen=seen, params=params, prompt_len=len(prompt))])
+        (chunk,) = drafter.draft([with_prompt(query(text, seen=seen, params=params), len(prompt))])
         assert chunk.tokens == truth[done : done + 6]
         assert all(0 < p <= 1 for p in chunk.survival)
         seen, done = len(text), done + kept + 1
@@ -81,13 +81,13 @@ def test_the_sampler_reads_each_token_once(checkpoint: Path, monkeypatch: pytest
     monkeypatch.setattr(TokenSampler, "commit", counting)
     drafter = build(checkpoint, num_speculative_tokens=1)
     text = tuple(range(60))
-    list(drafter.draft([query(text[:50], prompt_len=10)]))
+    list(drafter.draft([with_prompt(query(text[:50]), 10)]))
     committed.clear()
     for length in range(51, 60):
-        list(drafter.draft([query(text[:length], seen=length - 1, prompt_len=10)]))
+        list(drafter.draft([with_prompt(query(text[:length], seen=length - 1), 10)]))
     assert len(committed) == 9 * 2  # the new token and the guess
     committed.clear()
-    list(drafter.draft([query(text[:40], seen=39, prompt_len=10)]))  # truncated: from the prompt again
+    list(drafter.draft([with_prompt(query(text[:40], seen=39), 10)]))  # truncated: from the prompt again
     assert committed[:30] == list(range(10, 40))
 
 

@@ -12,7 +12,7 @@ from drafters.suffix_config import SuffixConfig
 from protos.interfaces import Drafter
 from protos.messages import DraftChunk
 from tests.drafters.contract import DrafterContract, joined
-from tests.fakes.queries import query
+from tests.fakes.queries import query, with_prompt
 
 
 def make(**config: object) -> SuffixDrafter:
@@ -35,8 +35,8 @@ def replay(
     """Verifies each draft against a known answer; gives (steps, tokens verified). The last query closes the text."""
     text, done, seen, verified, steps = [*prompt, *answer], len(prompt) + 1, 0, 0, 0
     while done < len(text):
-        asked = query(text[:done], seen=seen, budget=16, request_id=name, tenant=tenant, prompt_len=len(prompt))
-        (chunk,) = drafter.draft([asked])
+        asked = query(text[:done], seen=seen, budget=16, request_id=name, tenant=tenant)
+        (chunk,) = drafter.draft([with_prompt(asked, len(prompt))])
         seen, verified, steps = done, verified + len(chunk.tokens), steps + 1
         done += 1 + accepted(chunk, text[done:])
     drafter.close(name)
@@ -143,7 +143,7 @@ def test_memory_is_bounded_and_the_oldest_answer_goes_first() -> None:
 
 def test_an_answer_asked_for_in_the_middle_is_stored_from_its_beginning() -> None:
     drafter, prompt, answer = make(), words(16, 40), words(17, 120)
-    list(drafter.draft([query([*prompt, *answer], prompt_len=40)]))  # as after a lost state
+    list(drafter.draft([with_prompt(query([*prompt, *answer]), 40)]))  # as after a lost state
     drafter.close("r")
     assert replay(drafter, prompt, answer)[0] < 25
 

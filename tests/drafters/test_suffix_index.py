@@ -81,12 +81,13 @@ def test_forgetting_moves_each_row_once() -> None:
     assert index[1000] == 1000
 
 
-@given(texts, st.integers(0, 60))
-def test_forgetting_everything_leaves_nothing(text: list[int], first: int) -> None:
+@given(texts, texts, st.integers(0, 60))
+def test_forgetting_everything_leaves_nothing(text: list[int], more: list[int], first: int) -> None:
     index = SuffixIndex()
     index.extend(text)
     index.forget(min(first, len(text)))
-    index.forget(len(text) - min(first, len(text)))
+    index.extend(more)
+    index.forget(len(index) - index.start)
     assert not any(index._heads)
     assert not any(index._previous)
     assert len(index.last(8)) == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from protos.messages import DraftQuery
 from protos.sampling_params import SamplingParams
@@ -18,7 +19,6 @@ def query(
     request_id: str = "r",
     tenant: str = "",
     params: SamplingParams = GREEDY,
-    prompt_len: int = 0,
 ) -> DraftQuery:
     """A draft after `text`, of which the drafter has seen the first `seen` tokens."""
     return DraftQuery(
@@ -28,5 +28,9 @@ def query(
         budget=budget,
         params=params,
         tenant=tenant,
-        prompt_len=prompt_len,
     )
+
+
+def with_prompt(one: DraftQuery, prompt_len: int) -> DraftQuery:
+    """The same query, the first tokens of whose text are the prompt."""
+    return replace(one, prompt_len=prompt_len)
