@@ -114,8 +114,8 @@ def _since(before: EngineStats, after: EngineStats) -> EngineStats:
     """Counters of the time between two snapshots; gauges are those of the later one."""
     counters = (
         "prompt_tokens", "generation_tokens", "prefix_cache_queries", "prefix_cache_hits", "num_drafts",
-        "num_draft_tokens", "num_verified_tokens", "num_accepted_tokens", "unanswered_draft_queries", "steps", "step_seconds",
-        "forward_seconds", "draft_seconds",
+        "num_draft_tokens", "num_verified_tokens", "num_accepted_tokens", "unanswered_draft_queries", "steps",
+        "step_seconds", "forward_seconds", "draft_seconds",
     )  # fmt: skip
     changed = {name: getattr(after, name) - getattr(before, name) for name in counters}
     per_pos = itertools.zip_longest(after.accepted_per_pos, before.accepted_per_pos, fillvalue=0)
