@@ -31,11 +31,16 @@ class ForwardParts:
         ]
         self._lm_head = Linear(torch.randn(config.vocab_size, hidden).to(dtype))
         rows = round_up(max_len, KV_STEP[dtype])
-        shape = KVShape(layers=len(self._layers), kv_heads=kv_heads, head_dim=self._head_dim, dtype=dtype)
+        shape = KVShape(
+            layers=len(self._layers),
+            group=self._heads // kv_heads,
+            kv_heads=kv_heads,
+            head_dim=self._head_dim,
+            dtype=dtype,
+        )
         self._slots = KVSlots(shape, num_slots=num_slots, max_len=rows, device=torch.device("cpu"))
         self._slots.storage.normal_()
-        group = self._heads // kv_heads
-        self._layout = Layout(group=group, max_len=rows, dtype=dtype, device=torch.device("cpu"))
+        self._layout = Layout(group=shape.group, max_len=rows, dtype=dtype, device=torch.device("cpu"))
 
     @torch.inference_mode()
     def linears(self, rows: int) -> Callable[[], None]:
