@@ -48,7 +48,7 @@ class Server:
         return httpx.post(url, json=body, headers={"Authorization": f"Bearer {key}"}, timeout=120)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")  # a process holds one Ray: it ends before other packages start theirs
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     tiny = make_tiny_model(tmp_path_factory.mktemp("tiny"))
     port = _free_port()
@@ -79,7 +79,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         shutil.rmtree(ray_dir, ignore_errors=True)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def client(server: Server) -> openai.OpenAI:
     return openai.OpenAI(base_url=server.base + "/v1", api_key=KEY_A, max_retries=0, timeout=120)
 
