@@ -1,13 +1,14 @@
 """Linear: a weight, packed for the CPU, whose rows do not depend on each other's number.
 
 On CPU the weight is re-ordered once for oneDNN, which makes a product as cheap for eight rows as for one. The kernel
-that oneDNN picks still depends on the number of rows, and with it the order of the sums: a product is therefore cut
-into blocks of at most `row_block` rows, the largest size for which this machine was seen to give the same bits for any
-number of rows.
+that oneDNN picks still depends on the number of rows, and with it the order of the sums, in ways that only trying
+shows: on AMX 320 rows may differ from 256 and from 384. So a product is only ever computed over one of a few numbers
+of rows that were all seen to give the same bits on this machine; rows are padded to the next, or cut into blocks.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 
 import torch
@@ -15,11 +16,13 @@ import torch.nn.functional as F  # noqa: N812
 
 Product = Callable[[torch.Tensor], torch.Tensor]
 
-ROW_BLOCKS = (512, 256, 128, 64, 32, 16, 8)
-SMALLEST_BLOCK = 2
-WIDE = 8192  # outputs; from there on (an LM head) trying large blocks would take seconds, and few rows ever come
+SIZES = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 33, 36, 40, 48, 64, 80, 96, 128, 160, 192, 224, 256)
+ENOUGH = 128  # rows in one product; from there on a prompt is computed at nearly full speed
+WIDE = 8192  # outputs; from there on (an LM head) a try takes long, says much, and few rows ever come
+TRIED_ROWS = 256
+TRIED_ROWS_WHERE_WIDE = 64
 
-_row_blocks: dict[tuple[int, int, torch.dtype, int], int] = {}
+_sizes: dict[tuple[int, int, torch.dtype, int], tuple[int, ...]] = {}
 
 
 class Linear:
@@ -27,23 +30,28 @@ class Linear:
 
     def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None = None) -> None:
         self.out_features, self.in_features = weight.shape
-        self.bias = bias
+        self._sizes: tuple[int, ...] = ()
         if weight.device.type == "cpu":
             self._product = _packed_product(weight, bias)
-            self.row_block = _find_row_block(self._product, weight)
+            self._sizes = _find_sizes(self.out_features, self.in_features, weight.dtype)
         else:
             self._product = lambda x: F.linear(x, weight, bias)
-            self.row_block = 0
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         rows = x.shape[0]
         if rows == 0:
             return x.new_empty(0, self.out_features)
-        if self.row_block == 0 or 1 < rows <= self.row_block:
+        if not self._sizes:
             return self._product(x)
-        if rows == 1:  # one row alone takes another kernel than two: a twin keeps the bits
-            return self._product(x.expand(2, -1).contiguous())[:1]
-        return _blockwise(self._product, x, self.row_block)
+        most = self._sizes[-1]
+        if rows <= most:
+            return self._padded(x)
+        return torch.cat([self._padded(x[start : start + most]) for start in range(0, rows, most)])
+
+    def _padded(self, x: torch.Tensor) -> torch.Tensor:
+        rows = x.shape[0]
+        size = self._sizes[bisect_left(self._sizes, rows)]
+        return self._product(x) if size == rows else self._product(F.pad(x, (0, 0, 0, size - rows)))[:rows]
 
 
 def _packed_product(weight: torch.Tensor, bias: torch.Tensor | None) -> Product:
@@ -57,38 +65,52 @@ def _packed_product(weight: torch.Tensor, bias: torch.Tensor | None) -> Product:
     return product
 
 
-def _blockwise(product: Product, x: torch.Tensor, block: int) -> torch.Tensor:
-    rows = x.shape[0]
-    alone = rows % block == 1
-    parts = [product(x[a : a + block]) for a in range(0, rows - alone, block)]
-    if alone:  # a single row left over is computed with the one before it
-        parts.append(product(x[rows - 2 :])[1:])
-    return torch.cat(parts)
+def _find_sizes(out_features: int, in_features: int, dtype: torch.dtype) -> tuple[int, ...]:
+    """The numbers of rows to compute with on this machine; known per shape, type and threads.
+
+    Of the groups that agree, those that reach far enough for a prompt come first, then the one that pads a row least.
+    """
+    key = (out_features, in_features, dtype, torch.get_num_threads())
+    if key not in _sizes:
+        rows = TRIED_ROWS if out_features <= WIDE else TRIED_ROWS_WHERE_WIDE
+        x, weight = _cancelling(rows, out_features, in_features, dtype)
+        groups = _agreeing_sizes(_packed_product(weight, None), x)
+        _sizes[key] = min(groups, key=lambda sizes: (max(0, min(ENOUGH, rows) - sizes[-1]), sizes[0]))
+    return _sizes[key]
 
 
-def _find_row_block(product: Product, weight: torch.Tensor) -> int:
-    """The largest block in which any number of rows gave the same bits here; known per shape, type and threads."""
-    key = (*weight.shape, weight.dtype, torch.get_num_threads())
-    if key not in _row_blocks:
-        candidates = (b for b in ROW_BLOCKS if weight.shape[0] <= WIDE or b <= 64)
-        _row_blocks[key] = next((b for b in candidates if _is_invariant(product, weight, b)), SMALLEST_BLOCK)
-    return _row_blocks[key]
+def _cancelling(rows: int, out_features: int, in_features: int, dtype: torch.dtype) -> tuple[torch.Tensor, ...]:
+    """Rows [rows, in] and a weight whose products sum up to nothing but rounding: another order, other bits everywhere.
 
-
-def _is_invariant(product: Product, weight: torch.Tensor, block: int) -> bool:
+    With ordinary numbers a change of kernel shows in one row of a hundred, and would be overlooked.
+    """
     generator = torch.Generator().manual_seed(0)
-    x = torch.randn(block, weight.shape[1], generator=generator).to(weight.dtype)
-    reference = torch.cat([product(x[i : i + 8]) for i in range(0, block, 8)])
-    counts = {
-        *range(2, 10),
-        *range(15, 18),
-        *range(31, 34),
-        48,
-        63,
-        64,
-        block // 2 + 1,
-        block * 3 // 4,
-        block - 1,
-        block,
-    }
-    return all(torch.equal(product(x[:k]), reference[:k]) for k in sorted(counts, reverse=True) if 2 <= k <= block)
+    half = in_features // 2
+    x, weight = (torch.randn(n, half, generator=generator).to(dtype) for n in (rows, out_features))
+    place = torch.randperm(2 * half, generator=generator)
+    x, weight = torch.cat((x, x), dim=1)[:, place], torch.cat((weight, -weight), dim=1)[:, place]
+    return F.pad(x, (0, in_features - 2 * half)), F.pad(weight, (0, in_features - 2 * half))
+
+
+def _agreeing_sizes(product: Product, x: torch.Tensor) -> list[tuple[int, ...]]:
+    """SIZES in groups: within one, every row of x has the same bits for every size and in every place."""
+    results: list[torch.Tensor] = []
+    groups: list[list[int]] = []
+    for size in (size for size in SIZES if size <= x.shape[0]):
+        result = _by_blocks(product, x, size)
+        same = next((i for i, other in enumerate(results) if torch.equal(result, other)), None)
+        if same is None:
+            results.append(result)
+            groups.append([size])
+        else:
+            groups[same].append(size)
+    return [tuple(group) for group in groups]
+
+
+def _by_blocks(product: Product, x: torch.Tensor, size: int) -> torch.Tensor:
+    rows = x.shape[0]
+    whole = rows - rows % size
+    parts = [product(x[start : start + size]) for start in range(0, whole, size)]
+    if whole < rows:
+        parts.append(product(x[rows - size :])[whole - rows :])
+    return torch.cat(parts)
