@@ -24,10 +24,6 @@ Verdicts = tuple[Verdict, ...]
 Outcome = Verdicts | Refusal
 
 
-# Requests whose ids begin so ask whether a token can be decoded. They are nobody's latency.
-PROBE_PREFIX = "health"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelCard:
     """What the front knows of the model. The tokenizer travels with it, so that the front needs no files.
@@ -57,6 +53,7 @@ class Backend(Protocol):
 
     - `generate` takes the sequences of one HTTP request. It yields what was decided since the last item, until every
       sequence has its finish, or one Refusal and nothing after it. Closing or cancelling it aborts them all.
+    - `probe` returns once a token has been decoded since the call, with the state of speculation, or says why none can.
     - `metrics` gives the families of every engine, labelled by engine.
     """
 
@@ -66,4 +63,4 @@ class Backend(Protocol):
 
     async def metrics(self) -> list[list[Metric]]: ...
 
-    async def speculation(self) -> Speculation | Refusal: ...
+    async def probe(self) -> Speculation | Refusal: ...

@@ -60,14 +60,14 @@ class ServeBackend:
                 logger.warning("a verifier gave no metrics: %s", result)
         return [families for result in results if isinstance(result, list) for families in result]
 
-    async def speculation(self) -> Speculation | Refusal:
+    async def probe(self) -> Speculation | Refusal:
         """See Backend."""
         try:
-            speculation: Speculation = await self._verifiers.speculation.remote()
+            answer: Speculation | Refusal = await self._verifiers.probe.remote()
         except (RayError, RayServeException):
-            logger.exception("lost the verifier that was asked about its speculation")
+            logger.exception("lost the verifier that was probed")
             return UNAVAILABLE
-        return speculation
+        return answer
 
 
 class DisconnectMessage:

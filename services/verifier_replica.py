@@ -9,7 +9,7 @@ from prometheus_client.metrics_core import Metric
 from ray import serve
 
 from protos.messages import Request
-from services.backend import ModelCard, Outcome, Speculation
+from services.backend import ModelCard, Outcome, Refusal, Speculation
 from services.config import AppArgs
 from services.placement import Placement
 from services.serve_logging import log_through_serve
@@ -46,9 +46,9 @@ class VerifierReplica:
         """See Backend."""
         return await self._service.metrics()
 
-    async def speculation(self) -> Speculation:
+    async def probe(self) -> Speculation | Refusal:
         """See Backend."""
-        return await self._service.speculation()
+        return await self._service.probe()
 
     def check_health(self) -> None:
         """Ray Serve replaces the replica where this raises."""

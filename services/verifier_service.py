@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+import uuid
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 
@@ -12,13 +13,16 @@ from prometheus_client.metrics_core import Metric
 
 from modeling.target import Target
 from protos.messages import Request, Verdict
-from services.backend import PROBE_PREFIX, ModelCard, Outcome, Refusal, Speculation
+from protos.sampling_params import SamplingParams
+from services.backend import ModelCard, Outcome, Refusal, Speculation
 from services.metrics_engine import engine_families
 from services.metrics_latency import Latency
 from verifier.admission import QueueFullError
 from verifier.engine_loop import EngineLoop
 
 logger = logging.getLogger(__name__)
+
+LOOK_EVERY_S = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,8 +90,20 @@ class VerifierService:
         )
         return [families + self._latency.families()]
 
-    async def speculation(self) -> Speculation:
-        """See Backend."""
+    async def probe(self) -> Speculation | Refusal:
+        """See Backend. Whoever's token comes first counts: behind long answers the probe's own would have to wait."""
+        before = self._loop.stats().generation_tokens
+        own = asyncio.create_task(self._decode_one())
+        try:
+            while not own.done() and self._loop.stats().generation_tokens == before:
+                await asyncio.wait({own}, timeout=LOOK_EVERY_S)
+            refusal = own.result() if own.done() else None
+        finally:
+            own.cancel()
+            await asyncio.gather(own, return_exceptions=True)
+        return refusal or self._speculation()
+
+    def _speculation(self) -> Speculation:
         status = self._loop.stats().drafter
         if self._identity.method is None or status is None:
             return Speculation()
@@ -101,12 +117,26 @@ class VerifierService:
         """Ends the engine; idempotent."""
         self._loop.shutdown()
 
-    async def _follow(self, request: Request, decided: asyncio.Queue[Verdict | Refusal]) -> None:
-        clock = None if request.request_id.startswith(f"{PROBE_PREFIX}-") else self._latency.clock(request)
+    async def _decode_one(self) -> Refusal | None:
+        """A token of nobody's request, in nobody's latency. None once it came; without room to wait, it never comes."""
+        params = SamplingParams(temperature=0, max_tokens=1, seed=0, ignore_eos=True)
+        # Token 0 exists in every vocabulary, and one token of prompt costs least.
+        request = Request(request_id=f"probe-{uuid.uuid4().hex}", prompt_ids=(0,), params=params)
         try:
             async for verdict in self._loop.generate(request):
-                if clock is not None:
-                    clock.tick(verdict)
+                if verdict.error is not None:
+                    return Refusal(status=500, message=verdict.error)
+        except QueueFullError:
+            await asyncio.Event().wait()
+        except RuntimeError as error:
+            return Refusal(status=500, message=str(error))
+        return None
+
+    async def _follow(self, request: Request, decided: asyncio.Queue[Verdict | Refusal]) -> None:
+        clock = self._latency.clock(request)
+        try:
+            async for verdict in self._loop.generate(request):
+                clock.tick(verdict)
                 decided.put_nowait(verdict)
         except QueueFullError as error:
             decided.put_nowait(Refusal(status=429, message=str(error), retry_after_s=error.retry_after_s))

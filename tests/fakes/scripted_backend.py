@@ -62,9 +62,8 @@ class ScriptedBackend:
     refusal: Refusal | None = None
     hold_s: float = 0.0
     max_sequences: int = 512
-    speculation_state: Speculation | Refusal = field(
-        default_factory=lambda: Speculation(method="suffix", up=False, reason="lost")
-    )
+    probed: Speculation | Refusal = field(default_factory=lambda: Speculation(method="suffix", up=False, reason="lost"))
+    probes: int = 0
     seen: list[Request] = field(default_factory=list)
     closed: int = 0
 
@@ -96,5 +95,7 @@ class ScriptedBackend:
             for i in range(2)
         ]
 
-    async def speculation(self) -> Speculation | Refusal:
-        return self.speculation_state
+    async def probe(self) -> Speculation | Refusal:
+        self.probes += 1
+        await asyncio.sleep(self.hold_s)
+        return self.probed

@@ -76,7 +76,7 @@ def test_a_full_queue_is_a_429_and_leaving_it_makes_room(server: Server) -> None
             assert refused.status_code == 429
             assert refused.json()["error"]["type"] == "rate_limit_error"
             assert int(refused.headers["retry-after"]) >= 1
-        assert server.get("/health").json()["status"] == "busy"
+        assert server.get("/health").json()["status"] == "ok"
         connections.pop().close()
         assert eventually(lambda: _waiting(server) == QUEUE - 1, within_s=10)
     finally:

@@ -17,14 +17,14 @@ class _Lost:
         return self
 
     @property
-    def speculation(self) -> _Lost:
+    def probe(self) -> _Lost:
         return self
 
     async def remote(self) -> None:
         raise RayActorError
 
 
-async def test_speculation_of_a_lost_verifier_is_a_503() -> None:
-    answer = await ServeBackend(_Lost()).speculation()  # type: ignore[arg-type]
+async def test_a_probe_of_a_lost_verifier_is_a_503() -> None:
+    answer = await ServeBackend(_Lost()).probe()  # type: ignore[arg-type]
     assert isinstance(answer, Refusal)
     assert answer.status == 503

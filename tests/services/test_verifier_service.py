@@ -14,7 +14,7 @@ from benchmarks.harness.tiny import make_tiny_model
 from modeling.target import Target, TargetSpec, load_target
 from protos.messages import Finish, Request, Verdict
 from protos.sampling_params import SamplingParams
-from services.backend import Outcome, Refusal
+from services.backend import Outcome, Refusal, Speculation
 from services.metrics import exposition
 from services.verifier_service import Identity, VerifierService
 from verifier.engine import Engine
@@ -110,8 +110,9 @@ async def test_a_dead_engine_is_unhealthy_and_fails_its_requests(
     with pytest.raises(RuntimeError, match="on purpose"):
         service.check_health()
     [refusal] = await _all(service, _request("b"))
-    assert isinstance(refusal, Refusal)
-    assert refusal.status == 500
+    for answer in (refusal, await service.probe()):
+        assert isinstance(answer, Refusal)
+        assert answer.status == 500
 
 
 async def test_engines_start_and_stop_ten_times(target: Target) -> None:
@@ -128,12 +129,37 @@ async def test_the_card_tells_how_many_sequences_the_engine_holds(service: Verif
     assert (await service.card()).max_sequences == target.runner.num_slots + MAX_WAITING
 
 
-async def test_probes_are_nobodys_latency(service: VerifierService) -> None:
-    await _all(service, _request("health-1", max_tokens=1))
+async def test_a_probe_decodes_a_token_that_is_nobodys_latency(service: VerifierService) -> None:
+    assert await service.probe() == Speculation()
     values = await _values(service)
     histograms = [name for name in values if name.endswith("_count")]
     assert len(histograms) == 9
     assert {values[name] for name in histograms} == {0}
+    assert values["vllm:generation_tokens_total"] == 1
+
+
+async def test_behind_long_answers_a_probe_takes_their_tokens(service: VerifierService) -> None:
+    """Neither free slots nor room in the queue is needed: what is asked is whether the engine decodes."""
+    everybody = [_request(f"long-{i}", max_tokens=400) for i in range(2 + MAX_WAITING)]
+    async with aclosing(service.generate(everybody)) as outcomes:
+        await anext(outcomes)
+        for _ in range(3):
+            assert await service.probe() == Speculation()
+        values = await _values(service)
+        assert (values["vllm:num_requests_running"], values["vllm:num_requests_waiting"]) == (2, MAX_WAITING)
+
+
+async def test_a_probe_of_a_failing_forward_is_refused(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+    service = _service(Engine(target, EngineConfig()), target)
+
+    def _fail(*_: object) -> None:
+        raise RuntimeError("no forward, on purpose")
+
+    monkeypatch.setattr(target.runner, "forward", _fail)
+    answer = await service.probe()
+    service.shutdown()
+    assert isinstance(answer, Refusal)
+    assert "forward failed" in answer.message
 
 
 async def test_metrics_count_requests_tokens_and_times(service: VerifierService) -> None:
