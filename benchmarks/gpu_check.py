@@ -73,7 +73,7 @@ def _compare(reference: Outcome, run: Outcome) -> dict[str, object]:
         "equal": len(pairs) - len(parted),
         "of": len(pairs),
         "first parts at": min(parted, default=None),
-        "accepted length": run.accepted_length,
+        "accepted length": run.speculation.accepted_length,
     }
 
 

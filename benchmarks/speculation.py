@@ -80,11 +80,11 @@ def _add(report: Report, where: Mapping[str, object], runs: Mapping[str, tuple[S
             "tokens/s": speed.median,
             "ratio": ratio.median,
             "spread": ratio.spread,
-            "τ of drafts": run.accepted_length,
-            "drafts/step": run.stats.num_drafts / run.stats.steps,
-            "accepted by position": run.acceptance_by_position,
-            "drafted": run.stats.num_draft_tokens,
-            "verified": run.stats.num_verified_tokens,
+            "τ of drafts": run.speculation.accepted_length,
+            "drafts/step": run.speculation.num_drafts / run.stats.steps,
+            "accepted by position": [round(share, 3) for share in run.speculation.acceptance_by_position],
+            "drafted": run.speculation.drafted,
+            "verified": run.speculation.verified,
             "tokens": run.stats.generation_tokens,
         }
         report.add("speculation, same text", dict(where) | row)

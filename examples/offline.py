@@ -24,7 +24,7 @@ def main() -> None:
     for prompt, output in zip(PROMPTS, drafted, strict=True):
         answer = output.outputs[0]
         print(f"> {prompt}\n{answer.text}")
-        print(f"  [{answer.stats.accepted} of {len(answer.token_ids)} tokens were guessed]\n")
+        print(f"  [{answer.stats.speculation.accepted} of {len(answer.token_ids)} tokens were guessed]\n")
     same = [o.outputs[0].token_ids for o in drafted] == [o.outputs[0].token_ids for o in plain]
     print("the text without drafts is", "the same" if same else "ANOTHER")
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from itertools import zip_longest
 
 import numpy as np
 from numpy.typing import NDArray
 
 from protos.sampling_params import SamplingParams
+from protos.speculation_counts import SpeculationCounts
 
 Tokens = tuple[int, ...]
 
@@ -104,43 +102,22 @@ class TokenLogprob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestStats:
-    """Speculation of one request so far. A draft is counted when at least one of its tokens was verified.
+    """One request so far, or several joined by `+`.
 
-    `drafted`: tokens proposed; `verified`: of those, the ones the target processed; `accepted_per_pos[i]`: drafts whose
-    (i+1)-th token was accepted and emitted. `queue_seconds`: from arrival to a KV slot. `+` joins those of several
-    requests.
+    `steps`: verifications, those without a draft included. `queue_seconds`: from arrival to a KV slot.
     """
 
-    num_drafts: int = 0
-    drafted: int = 0
-    verified: int = 0
-    accepted_per_pos: tuple[int, ...] = ()
+    speculation: SpeculationCounts = field(default_factory=SpeculationCounts)
     steps: int = 0
     cached_prompt_tokens: int = 0
     queue_seconds: float = 0.0
-    sources: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def accepted(self) -> int:
-        """Draft tokens that became text."""
-        return sum(self.accepted_per_pos)
-
-    @property
-    def accepted_length(self) -> float | None:
-        """Tokens emitted per verification of a draft, the target's own included; None where nothing was drafted."""
-        return 1 + self.accepted / self.num_drafts if self.num_drafts else None
 
     def __add__(self, other: RequestStats) -> RequestStats:
-        positions = zip_longest(self.accepted_per_pos, other.accepted_per_pos, fillvalue=0)
         return RequestStats(
-            num_drafts=self.num_drafts + other.num_drafts,
-            drafted=self.drafted + other.drafted,
-            verified=self.verified + other.verified,
-            accepted_per_pos=tuple(map(sum, positions)),
+            speculation=self.speculation + other.speculation,
             steps=self.steps + other.steps,
             cached_prompt_tokens=self.cached_prompt_tokens + other.cached_prompt_tokens,
             queue_seconds=self.queue_seconds + other.queue_seconds,
-            sources=dict(Counter(self.sources) + Counter(other.sources)),
         )
 
 
@@ -162,5 +139,5 @@ class Verdict:
     finish: Finish | None = None
     stop_reason: int | str | None = None
     logprobs: tuple[TokenLogprob, ...] = ()
-    stats: RequestStats | None = None
+    stats: RequestStats = field(default_factory=RequestStats)
     error: str | None = None

@@ -11,6 +11,7 @@ from prometheus_client.metrics_core import Metric
 
 from protos.interfaces import DrafterStatus
 from protos.messages import Finish
+from protos.speculation_counts import SpeculationCounts
 from verifier.engine_stats import EngineStats
 
 LABELS = ("model_name", "engine")
@@ -23,7 +24,7 @@ _GAUGES = (
 _COUNTERS = (
     ("vllm:prompt_tokens", "Prompt tokens of admitted requests.", "prompt_tokens"),
     ("vllm:generation_tokens", "Tokens generated.", "generation_tokens"),
-    ("vllm:prefix_cache_queries", "Prompt tokens looked up in the KV cache.", "prefix_cache_queries"),
+    ("vllm:prefix_cache_queries", "Prompt tokens looked up in the KV cache.", "prompt_tokens"),
     ("vllm:prefix_cache_hits", "Prompt tokens found in the KV cache.", "prefix_cache_hits"),
     ("paradraft:engine_steps", "Steps of the engine.", "steps"),
     ("paradraft:engine_step_seconds", "Time in steps.", "step_seconds"),
@@ -31,9 +32,11 @@ _COUNTERS = (
 )
 _SPECULATION = (
     ("vllm:spec_decode_num_drafts", "Drafts of which at least one token was verified.", "num_drafts"),
-    ("vllm:spec_decode_num_draft_tokens", "Tokens proposed.", "num_draft_tokens"),
-    ("vllm:spec_decode_num_accepted_tokens", "Draft tokens that became text.", "num_accepted_tokens"),
-    ("paradraft:spec_decode_num_verified_tokens", "Draft tokens the target processed.", "num_verified_tokens"),
+    ("vllm:spec_decode_num_draft_tokens", "Tokens proposed.", "drafted"),
+    ("vllm:spec_decode_num_accepted_tokens", "Draft tokens that became text.", "accepted"),
+    ("paradraft:spec_decode_num_verified_tokens", "Draft tokens the target processed.", "verified"),
+)
+_DRAFTING = (
     (
         "paradraft:draft_queries_unanswered",
         "Draft queries that had no whole answer by the deadline.",
@@ -50,8 +53,10 @@ def engine_families(stats: EngineStats, *, model_name: str, engine: str, num_spe
     families += [_counter(name, text, labels, getattr(stats, field)) for name, text, field in _COUNTERS]
     families.append(_finished(stats, labels))
     if num_spec_tokens:
-        families += [_counter(name, text, labels, getattr(stats, field)) for name, text, field in _SPECULATION]
-        families.append(_accepted_per_position(stats, labels, num_spec_tokens))
+        drafts = stats.speculation
+        families += [_counter(name, text, labels, getattr(drafts, field)) for name, text, field in _SPECULATION]
+        families += [_counter(name, text, labels, getattr(stats, field)) for name, text, field in _DRAFTING]
+        families.append(_accepted_per_position(drafts, labels, num_spec_tokens))
     if stats.drafter is not None:
         families += _drafter(stats.drafter, labels)
     return families
@@ -74,17 +79,17 @@ def _finished(stats: EngineStats, labels: tuple[str, ...]) -> Metric:
         "vllm:request_success", "Finished requests by reason.", labels=(*LABELS, "finished_reason")
     )
     for reason in Finish:
-        family.add_metric((*labels, reason.value), stats.finished.get(reason.value, 0))
+        family.add_metric((*labels, reason.value), stats.finished[reason.value])
     return family
 
 
-def _accepted_per_position(stats: EngineStats, labels: tuple[str, ...], width: int) -> Metric:
+def _accepted_per_position(drafts: SpeculationCounts, labels: tuple[str, ...], width: int) -> Metric:
     family = CounterMetricFamily(
         "vllm:spec_decode_num_accepted_tokens_per_pos",
         "Drafts accepted at each position.",
         labels=(*LABELS, "position"),
     )
-    counts = stats.accepted_per_pos + (0,) * (width - len(stats.accepted_per_pos))
+    counts = drafts.accepted_per_pos + (0,) * (width - len(drafts.accepted_per_pos))
     for position, count in enumerate(counts):
         family.add_metric((*labels, str(position)), count)
     return family

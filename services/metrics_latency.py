@@ -82,7 +82,7 @@ class RequestClock:
             self._tokens += len(verdict.tokens)
             self._last = now
         if verdict.finish in {Finish.STOP, Finish.LENGTH}:
-            self._finish(now, queued=verdict.stats.queue_seconds if verdict.stats else 0.0)
+            self._finish(now, queued=verdict.stats.queue_seconds)
 
     def _finish(self, now: float, *, queued: float) -> None:
         latency = self._latency

@@ -68,7 +68,7 @@ def completion(index: int, *, request: Request, verdicts: Sequence[Verdict]) -> 
         finish_reason=last.finish.value,
         stop_reason=last.stop_reason,
         seed=request.params.seed,
-        stats=last.stats or RequestStats(),
+        stats=last.stats,
         logprobs=tuple(_by_token(*pair) for pair in zip(tokens, scores, strict=True))
         if request.params.logprobs is not None
         else None,

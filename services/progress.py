@@ -8,7 +8,8 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from protos.messages import RequestStats, Verdict
+from protos.messages import Verdict
+from protos.speculation_counts import SpeculationCounts
 
 
 class GenerationBar:
@@ -27,8 +28,8 @@ class GenerationBar:
         self._task = self._bar.add_task("", total=total, speed="")
         self._began = time.monotonic()
         self._tokens = 0
-        self._finished = RequestStats()
-        self._running: dict[str, RequestStats] = {}
+        self._finished = SpeculationCounts()
+        self._running: dict[str, SpeculationCounts] = {}
 
     def __enter__(self) -> GenerationBar:
         self._bar.start()
@@ -40,12 +41,11 @@ class GenerationBar:
     def saw(self, verdict: Verdict) -> None:
         """Advances by a finished request, and refreshes the speed."""
         self._tokens += len(verdict.tokens)
-        if verdict.stats is not None:
-            self._running[verdict.request_id] = verdict.stats
+        self._running[verdict.request_id] = verdict.stats.speculation
         if verdict.finish is not None:
-            self._finished += self._running.pop(verdict.request_id, RequestStats())
+            self._finished += self._running.pop(verdict.request_id)
         rate = self._tokens / max(time.monotonic() - self._began, 1e-9)
-        length = sum(self._running.values(), self._finished).accepted_length or 1
+        length = sum(self._running.values(), self._finished).accepted_length
         self._bar.update(
             self._task, advance=verdict.finish is not None, speed=f"{rate:.1f} tok/s, accepted length {length:.2f}"
         )

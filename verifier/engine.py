@@ -10,13 +10,13 @@ from dataclasses import replace
 
 from modeling.target import Target
 from protos.interfaces import AsyncDrafter
-from protos.messages import Finish, Request, Verdict
+from protos.messages import Finish, Request, RequestStats, Verdict
 from verifier.acceptance import Acceptance, RatioNoise, accept_match, accept_ratio
 from verifier.admission import QueueFullError, admissible
 from verifier.batcher import Batcher, Task
+from verifier.counting import counts_of
 from verifier.engine_config import EngineConfig
 from verifier.engine_stats import EngineStats
-from verifier.engine_totals import EngineTotals
 from verifier.sequence import Sequence
 from verifier.slot_pool import SlotPool
 from verifier.target_rows import SequenceRows, VerifiedRows
@@ -36,7 +36,7 @@ class Engine:
         self._sequences: dict[str, Sequence] = {}
         self._aborted: set[str] = set()
         self._asked: list[Sequence] = []
-        self._totals = EngineTotals()
+        self._stats = EngineStats()
 
     def add(self, request: Request) -> None:
         """Queues a request. ValueError for one that can never run, QueueFullError where too many wait."""
@@ -70,16 +70,17 @@ class Engine:
         tasks = self._batcher.plan()
         if tasks:
             verdicts += self._settle(tasks, self._verify(tasks))
-        self._totals.step_seconds += time.perf_counter() - began
-        self._totals.steps += bool(tasks)
+        self._stats.step_seconds += time.perf_counter() - began
+        self._stats.steps += bool(tasks)
         return verdicts
 
     def stats(self) -> EngineStats:
-        """A snapshot."""
+        """A snapshot; counters since the engine was made."""
         running = list(self._batcher.running)
         capacity = self._target.runner.num_slots * self._target.runner.max_len
         return replace(
-            self._totals.snapshot(),
+            self._stats,
+            finished=self._stats.finished.copy(),
             num_requests_running=len(running),
             num_requests_waiting=len(self._batcher.waiting),
             kv_cache_usage=sum(len(s.tokens) for s in running) / capacity,
@@ -99,8 +100,8 @@ class Engine:
             admitted = self._batcher.admit()
         for sequence, lease in admitted:
             self._target.runner.copy_rows(lease.source, lease.slot, lease.shared)
-            self._totals.prompt_tokens += len(sequence.tokens)
-            self._totals.prefix_cache_hits += lease.shared
+            self._stats.prompt_tokens += len(sequence.tokens)
+            self._stats.prefix_cache_hits += lease.shared
         return verdicts
 
     def _query(self) -> None:
@@ -120,8 +121,8 @@ class Engine:
                 sequence.receive(chunk)
             if chunk.last:
                 unanswered.discard(chunk.request_id)
-        self._totals.unanswered_draft_queries += len(unanswered)
-        self._totals.draft_seconds += time.perf_counter() - began
+        self._stats.unanswered_draft_queries += len(unanswered)
+        self._stats.draft_seconds += time.perf_counter() - began
 
     def _verify(self, tasks: Seq[Task]) -> VerifiedRows | None:
         began = time.perf_counter()
@@ -132,7 +133,7 @@ class Engine:
             logger.exception("forward failed; its %d requests end with an error", len(tasks))
             return None
         finally:
-            self._totals.forward_seconds += time.perf_counter() - began
+            self._stats.forward_seconds += time.perf_counter() - began
 
     def _settle(self, tasks: Seq[Task], verified: VerifiedRows | None) -> list[Verdict]:
         if verified is None:
@@ -159,10 +160,11 @@ class Engine:
             return self._fail(sequence, "acceptance failed")
         sequence.computed = base_len + len(accepted.path)
         self._target.runner.keep_path(work.slot, base_len, accepted.path)
-        for counts in (sequence.counts, self._totals.counts):
-            counts.add(proposed=len(sequence.draft), verified=task.draft, path=accepted.path)
+        counts = counts_of(proposed=len(sequence.draft), verified=task.draft, path=accepted.path)
+        sequence.stats += RequestStats(speculation=counts, steps=1)
+        self._stats.speculation += counts
         sequence.forget_draft()
-        self._totals.generation_tokens += len(accepted.tokens)
+        self._stats.generation_tokens += len(accepted.tokens)
         sources = tuple(task.draft.sources[node] for node in accepted.path)
         return self._verdict(sequence, base_len, accepted.tokens, sources)
 
@@ -184,7 +186,7 @@ class Engine:
             finish=sequence.finish,
             stop_reason=sequence.stop_reason,
             logprobs=logprobs,
-            stats=sequence.counts.snapshot(),
+            stats=sequence.stats,
             error=sequence.error,
         )
         if sequence.finish is not None:
@@ -202,6 +204,6 @@ class Engine:
     def _retire(self, sequence: Sequence) -> None:
         self._batcher.retire(sequence)
         self._sequences.pop(sequence.request_id, None)
-        self._totals.finished[str(sequence.finish)] += 1
+        self._stats.finished[str(sequence.finish)] += 1
         if self._drafter is not None:
             self._drafter.close(sequence.request_id)

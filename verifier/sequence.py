@@ -9,10 +9,9 @@ from modeling.logprobs import token_logprob
 from modeling.sampling import TokenSampler
 from modeling.target import Target
 from protos.draft import Draft
-from protos.messages import DraftChunk, DraftQuery, Finish, Request, TokenLogprob
+from protos.messages import DraftChunk, DraftQuery, Finish, Request, RequestStats, TokenLogprob
 from verifier.detokenizer import Detokenizer
 from verifier.slot_pool import Lease
-from verifier.speculation_counts import SpeculationCounts
 
 
 class Sequence:
@@ -36,7 +35,7 @@ class Sequence:
         self.error: str | None = None
         self.text = ""
         self.logprobs: list[TokenLogprob] = []
-        self.counts = SpeculationCounts()
+        self.stats = RequestStats()
         self.drafter_len = 0
         self._budget = 0
         self.draft = Draft(request_id=request.request_id, base_len=0)
@@ -68,8 +67,7 @@ class Sequence:
     def take(self, lease: Lease) -> None:
         """Starts in a slot whose first rows need not be computed."""
         self.slot, self.computed = lease.slot, lease.shared
-        self.counts.cached_prompt_tokens = lease.shared
-        self.counts.queue_seconds = time.monotonic() - self.arrived
+        self.stats += RequestStats(cached_prompt_tokens=lease.shared, queue_seconds=time.monotonic() - self.arrived)
 
     @property
     def looks_at_logits(self) -> bool:

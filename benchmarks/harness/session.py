@@ -10,27 +10,19 @@ from dataclasses import dataclass, field, replace
 
 from protos.messages import Finish, Request, Tokens, Verdict
 from protos.sampling_params import SamplingParams
+from protos.speculation_counts import SpeculationCounts
 from verifier.engine import Engine
 from verifier.engine_stats import EngineStats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """Answers in the order of the prompts, wall seconds, and the engine's counters over just this run."""
+    """Answers in the order of the prompts, wall seconds, and over just this run: the engine's counters, its drafts."""
 
     answers: tuple[Tokens, ...]
     seconds: float
     stats: EngineStats
-
-    @property
-    def accepted_length(self) -> float:
-        """τ: tokens emitted per verified draft, the target's own included; 1 where nothing was drafted."""
-        return 1 + self.stats.num_accepted_tokens / self.stats.num_drafts if self.stats.num_drafts else 1.0
-
-    @property
-    def acceptance_by_position(self) -> list[float]:
-        """Share of verified drafts whose (i+1)-th token was accepted."""
-        return [round(count / self.stats.num_drafts, 3) for count in self.stats.accepted_per_pos]
+    speculation: SpeculationCounts
 
 
 def tokens_per_second(run: Outcome) -> float:
@@ -51,19 +43,22 @@ class Session:
         waiting = self._requests(prompts, params)
         answers: dict[str, list[int]] = {request.request_id: [] for request in waiting}
         before, start = self._engine.stats(), time.perf_counter()
-        running = 0
+        running, speculation = 0, SpeculationCounts()
         while waiting or running:
             while waiting and running < concurrency:
                 self._engine.add(waiting.popleft())
                 running += 1
             for verdict in self._step():
                 answers[verdict.request_id].extend(verdict.tokens)
-                running -= verdict.finish is not None
+                if verdict.finish is not None:
+                    running -= 1
+                    speculation += verdict.stats.speculation
         seconds = time.perf_counter() - start
         return Outcome(
             answers=tuple(tuple(tokens) for tokens in answers.values()),
             seconds=seconds,
             stats=_since(before, self._engine.stats()),
+            speculation=speculation,
         )
 
     def stream(self, prompt: Tokens, params: SamplingParams) -> Iterator[Verdict]:
@@ -111,12 +106,6 @@ def _seeded(params: SamplingParams, i: int) -> SamplingParams:
 
 
 def _since(before: EngineStats, after: EngineStats) -> EngineStats:
-    """Counters of the time between two snapshots; gauges are those of the later one."""
-    counters = (
-        "prompt_tokens", "generation_tokens", "prefix_cache_queries", "prefix_cache_hits", "num_drafts",
-        "num_draft_tokens", "num_verified_tokens", "num_accepted_tokens", "unanswered_draft_queries", "steps",
-        "step_seconds", "forward_seconds", "draft_seconds",
-    )  # fmt: skip
-    changed = {name: getattr(after, name) - getattr(before, name) for name in counters}
-    per_pos = itertools.zip_longest(after.accepted_per_pos, before.accepted_per_pos, fillvalue=0)
-    return replace(after, **changed, accepted_per_pos=tuple(a - b for a, b in per_pos))
+    """Work and time between two snapshots; the rest as in the later one."""
+    names = ("prompt_tokens", "generation_tokens", "steps", "step_seconds", "forward_seconds", "draft_seconds")
+    return replace(after, **{name: getattr(after, name) - getattr(before, name) for name in names})

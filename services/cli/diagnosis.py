@@ -24,15 +24,9 @@ class Evidence:
     failures: int = 0
 
     @property
-    def rates(self) -> list[float]:
-        """Acceptance by position, given that there was a draft."""
-        drafts = self.stats.num_drafts
-        return [count / drafts for count in self.stats.accepted_per_pos] if drafts else []
-
-    @property
     def first(self) -> float:
         """Acceptance of a draft's first token."""
-        return self.rates[0] if self.rates else 0.0
+        return next(iter(self.stats.speculation.acceptance_by_position), 0.0)
 
 
 def likely_cause(evidence: Evidence) -> str | None:
@@ -42,21 +36,21 @@ def likely_cause(evidence: Evidence) -> str | None:
 
 def _rules(seen: Evidence) -> list[tuple[bool, str | None]]:
     """What explains the figures, most certain first."""
-    suffix, stats = seen.method == "suffix", seen.stats
+    suffix, steps, drafts = seen.method == "suffix", seen.stats.steps, seen.stats.speculation
     return [
         (seen.failures > 0, f"the drafter failed or came too late {seen.failures} times; the log says why"),
         (
-            not stats.num_drafts and suffix,
+            not drafts.num_drafts and suffix,
             "the text does not repeat itself, and suffix guesses nothing but repetitions",
         ),
-        (not stats.num_drafts, f"{seen.method} drafted nothing in {stats.steps} steps; the log may say why"),
+        (not drafts.num_drafts, f"{seen.method} drafted nothing in {steps} steps; the log may say why"),
         (
-            seen.first >= LOW and stats.num_drafts < RARE * stats.steps,
-            f"guesses are good but rare: a draft in {stats.num_drafts} of {stats.steps} steps",
+            seen.first >= LOW and drafts.num_drafts < RARE * steps,
+            f"guesses are good but rare: a draft in {drafts.num_drafts} of {steps} steps",
         ),
         (seen.first >= LOW, None),
         (
-            not stats.accepted and not suffix,
+            not drafts.accepted and not suffix,
             "not one token was accepted: the drafter's tokenizer or vocabulary is another than the model's",
         ),
         (

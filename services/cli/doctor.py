@@ -89,10 +89,10 @@ def _print_check(console: Console, *, name: str, state: str, detail: str) -> Non
 def _print_acceptance(console: Console, evidence: Evidence) -> None:
     from services.cli.diagnosis import likely_cause
 
-    stats = evidence.stats
-    length = f"accepted length {stats.accepted_length or 1:.2f}"
-    console.print(f"\n{evidence.method}: {length} in {stats.num_drafts} drafts, {stats.steps} steps")
-    for position, rate in enumerate(evidence.rates, 1):
+    drafts = evidence.stats.speculation
+    length = f"accepted length {drafts.accepted_length:.2f}"
+    console.print(f"\n{evidence.method}: {length} in {drafts.num_drafts} drafts, {evidence.stats.steps} steps")
+    for position, rate in enumerate(drafts.acceptance_by_position, 1):
         console.print(Text.assemble(f"  {position:>3} ", ("█" * round(30 * rate), "green"), f" {rate:.0%}"))
     cause = likely_cause(evidence)
     if cause is not None:

@@ -9,8 +9,9 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from protos.messages import RequestStats, Tokens, Verdict
+from protos.messages import Tokens, Verdict
 from protos.sampling_params import SamplingParams
+from protos.speculation_counts import SpeculationCounts
 from verifier.detokenizer import Detokenizer
 
 TARGET = ""
@@ -27,12 +28,12 @@ class DraftView:
         self._styles: dict[str, str] = {}
         self._marked = False
         self._by_source: Counter[str] = Counter()
-        self._stats = RequestStats()
+        self._drafts = SpeculationCounts()
 
     def show(self, verdict: Verdict) -> None:
         """Prints what the verdict lets be shown."""
         self._by_source.update(verdict.sources)
-        self._stats = verdict.stats or self._stats
+        self._drafts = verdict.stats.speculation
         for text, source in self._spans.split(verdict):
             self._print(text, source)
         if verdict.finish is not None:
@@ -41,7 +42,7 @@ class DraftView:
     def sum_up(self, *, seconds: float) -> None:
         """The legend, and the figures of the whole answer."""
         tokens = self._by_source.total()
-        stats, by_source = self._stats, self._by_source
+        drafts, by_source = self._drafts, self._by_source
         legend = Text("\n")
         for source in sorted(by_source.keys() - {TARGET}):
             legend.append(f" {source} ", style=self._style(source)).append(f" guessed {by_source[source]}, ")
@@ -49,8 +50,8 @@ class DraftView:
         self._console.print(legend, soft_wrap=True)
         self._console.print(
             f"{tokens} tokens in {seconds:.1f} s, {tokens / seconds:.1f} tok/s, "
-            f"accepted length {stats.accepted_length or 1:.2f}, "
-            f"{stats.accepted} of {stats.drafted} drafted tokens accepted ({stats.num_drafts} drafts)",
+            f"accepted length {drafts.accepted_length:.2f}, "
+            f"{drafts.accepted} of {drafts.drafted} drafted tokens accepted ({drafts.num_drafts} drafts)",
             style="dim",
             highlight=False,
             soft_wrap=True,

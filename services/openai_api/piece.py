@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from protos.messages import Finish, RequestStats, TokenLogprob, Tokens, Verdict
 
@@ -20,7 +20,7 @@ class Piece:
     logprobs: tuple[TokenLogprob, ...] = ()
     finish: Finish | None = None
     stop_reason: int | str | None = None
-    stats: RequestStats | None = None
+    stats: RequestStats = field(default_factory=RequestStats)
 
     def with_verdicts(self, verdicts: Sequence[Verdict]) -> Piece:
         """This piece and what the next verdicts, at least one, add to it."""
@@ -34,7 +34,7 @@ class Piece:
             logprobs=self.logprobs + tuple(entry for verdict in verdicts for entry in verdict.logprobs),
             finish=last.finish,
             stop_reason=last.stop_reason,
-            stats=last.stats or self.stats,
+            stats=last.stats,
         )
 
     def rest(self) -> Piece:

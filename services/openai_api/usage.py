@@ -24,7 +24,7 @@ def usage(call: Call, completion_tokens: int, cached_tokens: int) -> dict[str, A
 def cached_tokens(call: Call, pieces: Sequence[Piece]) -> int:
     """Prompt tokens found in the KV cache: those of the first answer to each prompt, as each prompt is billed once."""
     firsts = pieces[:: call.body.n]
-    return sum(piece.stats.cached_prompt_tokens for piece in firsts if piece.stats)
+    return sum(piece.stats.cached_prompt_tokens for piece in firsts)
 
 
 def speculative_metrics(pieces: Sequence[Piece], num_spec_tokens: int) -> dict[str, Any]:
@@ -33,17 +33,18 @@ def speculative_metrics(pieces: Sequence[Piece], num_spec_tokens: int) -> dict[s
     acceptance_histogram[j]: verifications of a draft that accepted exactly j of its tokens. Rates are null without
     drafts. num_verified_tokens: draft tokens the target processed; sources: accepted tokens by who guessed them.
     """
-    total = sum((piece.stats for piece in pieces if piece.stats), RequestStats())
-    reached = [total.num_drafts, *total.accepted_per_pos, 0]
+    stats = sum((piece.stats for piece in pieces), RequestStats())
+    drafts = stats.speculation
+    reached = [drafts.num_drafts, *drafts.accepted_per_pos, 0]
     return {
-        "mean_acceptance_length": total.accepted_length,
-        "draft_acceptance_rate": total.accepted / total.drafted if total.drafted else None,
+        "mean_acceptance_length": drafts.accepted_length if drafts.num_drafts else None,
+        "draft_acceptance_rate": drafts.accepted / drafts.drafted if drafts.drafted else None,
         "acceptance_histogram": [more - fewer for more, fewer in pairwise(reached)],
-        "num_spec_steps": total.num_drafts,
-        "num_accepted_draft_tokens": total.accepted,
-        "num_draft_tokens": total.drafted,
+        "num_spec_steps": drafts.num_drafts,
+        "num_accepted_draft_tokens": drafts.accepted,
+        "num_draft_tokens": drafts.drafted,
         "num_spec_tokens": num_spec_tokens,
-        "num_verified_tokens": total.verified,
-        "num_steps": total.steps,
-        "sources": dict(total.sources),
+        "num_verified_tokens": drafts.verified,
+        "num_steps": stats.steps,
+        "sources": dict(drafts.sources),
     }

@@ -7,19 +7,21 @@ from dataclasses import replace
 import pytest
 
 from protos.messages import RequestStats
+from protos.speculation_counts import SpeculationCounts
 from services.cli.diagnosis import Evidence, likely_cause
 
 NOTHING = RequestStats(steps=100)
 FINE = Evidence(
     method="draft_model",
     temperature=0.0,
-    stats=RequestStats(steps=100, num_drafts=90, accepted_per_pos=(70, 50, 30)),
+    stats=RequestStats(steps=100, speculation=SpeculationCounts(num_drafts=90, accepted_per_pos=(70, 50, 30))),
     answers_ended=0.5,
 )
 
 
 def _seen(*accepted_per_pos: int, num_drafts: int = 90) -> Evidence:
-    return replace(FINE, stats=replace(FINE.stats, num_drafts=num_drafts, accepted_per_pos=accepted_per_pos))
+    drafts = SpeculationCounts(num_drafts=num_drafts, accepted_per_pos=accepted_per_pos)
+    return replace(FINE, stats=replace(FINE.stats, speculation=drafts))
 
 
 LOW = _seen(9, 1, 0)
@@ -47,4 +49,3 @@ def test_the_cause_is_named(evidence: Evidence, named: str) -> None:
 
 def test_good_acceptance_has_no_cause() -> None:
     assert likely_cause(FINE) is None
-    assert FINE.rates == [70 / 90, 50 / 90, 30 / 90]

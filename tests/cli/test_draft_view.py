@@ -12,6 +12,7 @@ from transformers import AutoTokenizer
 
 from protos.messages import Finish, RequestStats, Verdict
 from protos.sampling_params import SamplingParams
+from protos.speculation_counts import SpeculationCounts
 from services.cli.draft_view import DraftView, SourceSpans
 from verifier.detokenizer import Detokenizer
 
@@ -35,7 +36,9 @@ def verdicts(model: str, *, step: int, stop: str = "") -> Iterator[Verdict]:
         if last and not found:
             text += detokenizer.flush().text
         sources = ("suffix",) + ("",) * (len(tokens) - 1)
-        stats = RequestStats(num_drafts=1, drafted=4, verified=4, accepted_per_pos=(1,), steps=1)
+        stats = RequestStats(
+            speculation=SpeculationCounts(num_drafts=1, drafted=4, verified=4, accepted_per_pos=(1,)), steps=1
+        )
         yield Verdict(
             request_id="r",
             base_len=start,

@@ -84,7 +84,7 @@ def test_prefix_reused(case: tuple[Engine, list[Request], dict[str, Outcome]]) -
         assert_same(again, {one.request_id: expected[one.request_id]})
         assert again[one.request_id].stats.cached_prompt_tokens == len(one.prompt_ids) - 1
         if tested.stats().drafter is not None:
-            assert again[one.request_id].stats.verified > 0, "nothing was drafted, so nothing was shown"
+            assert again[one.request_id].stats.speculation.verified > 0, "nothing was drafted, so nothing was shown"
 
 
 def test_oracle_and_adversary_do_what_they_are_named_for(
@@ -96,8 +96,8 @@ def test_oracle_and_adversary_do_what_they_are_named_for(
     accepted = {}
     for name in ("oracle-chain", "partial-chain", "adversary-chain"):
         tested = engine(target, DRAFTERS[name](target, answers, tmp_path))
-        stats = run(tested, requests[:1])[requests[0].request_id].stats
-        accepted[name] = stats.accepted / stats.verified
+        drafts = run(tested, requests[:1])[requests[0].request_id].stats.speculation
+        accepted[name] = drafts.accepted / drafts.verified
     assert accepted["oracle-chain"] == 1
     assert accepted["adversary-chain"] == 0
     assert 0 < accepted["partial-chain"] < 1

@@ -16,7 +16,7 @@ class Outcome:
     finish: Finish | None = None
     stop_reason: int | str | None = None
     logprobs: list[TokenLogprob] = field(default_factory=list)
-    stats: RequestStats | None = None
+    stats: RequestStats = field(default_factory=RequestStats)
     error: str | None = None
 
 

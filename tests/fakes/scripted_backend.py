@@ -9,13 +9,16 @@ from dataclasses import dataclass, field
 from prometheus_client.metrics_core import Metric
 
 from protos.messages import Finish, Request, RequestStats, TokenLogprob, Verdict
+from protos.speculation_counts import SpeculationCounts
 from services.backend import ModelCard, Outcome, Refusal, Speculation
 from services.metrics_engine import engine_families
 from tests.fakes.byte_tokenizer import byte_tokenizer
 from verifier.engine_stats import EngineStats
 
 STATS = RequestStats(
-    num_drafts=4, drafted=8, verified=6, accepted_per_pos=(3, 1), steps=9, cached_prompt_tokens=2, sources={"suffix": 4}
+    speculation=SpeculationCounts(num_drafts=4, drafted=8, verified=6, accepted_per_pos=(3, 1), sources={"suffix": 4}),
+    steps=9,
+    cached_prompt_tokens=2,
 )
 
 

@@ -47,16 +47,16 @@ def test_speculation_changes_the_statistics_and_not_the_text(plain: LLM, drafted
         with_drafts = drafted.generate(PROMPTS, params, use_tqdm=False)
         assert [o.outputs[0].token_ids for o in without] == [o.outputs[0].token_ids for o in with_drafts]
         assert [o.outputs[0].text for o in without] == [o.outputs[0].text for o in with_drafts]
-    assert plain.stats().num_drafts == 0
-    assert drafted.stats().num_drafts > 0
+    assert plain.stats().speculation.num_drafts == 0
+    assert drafted.stats().speculation.num_drafts > 0
 
 
 def test_statistics_of_a_request_add_up(drafted: LLM) -> None:
     answer = only(drafted.generate("abcabcabc", GREEDY, use_tqdm=False))
-    stats = answer.stats
-    assert 0 < stats.accepted <= stats.verified <= stats.drafted
-    assert stats.accepted == len(answer.token_ids) - answer.sources.count("")
-    assert stats.steps == answer.sources.count("")
+    drafts = answer.stats.speculation
+    assert 0 < drafts.accepted <= drafts.verified <= drafts.drafted
+    assert drafts.accepted == len(answer.token_ids) - answer.sources.count("")
+    assert answer.stats.steps == answer.sources.count("")
     assert set(answer.sources) == {"", "suffix"}
 
 

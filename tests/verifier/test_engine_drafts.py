@@ -33,7 +33,7 @@ def test_speculation_switched_off_by_the_request(make_engine: MakeEngine, tiny_t
     drafter = oracle({request().prompt_ids: tuple(base.tokens)}, vocab_size=tiny_target.vocab_size)
     outcome = run(make_engine(drafter), [request(speculative=Speculative(enabled=False))])["r"]
     assert outcome.tokens == base.tokens
-    assert outcome.stats.num_drafts == 0
+    assert outcome.stats.speculation.num_drafts == 0
 
 
 def test_draft_length_may_change_from_step_to_step(make_engine: MakeEngine, tiny_target: Target) -> None:
@@ -90,7 +90,7 @@ def test_nonsense_from_a_drafter_costs_time_only(make_engine: MakeEngine, tiny_t
     engine._drafter = Nonsense(tiny_target.vocab_size)
     outcome = run(engine, [request()])["r"]
     assert outcome.tokens == base.tokens
-    assert outcome.stats.verified > 0
+    assert outcome.stats.speculation.verified > 0
 
 
 def test_counts_agree_with_each_other(make_engine: MakeEngine, tiny_target: Target) -> None:
@@ -99,14 +99,14 @@ def test_counts_agree_with_each_other(make_engine: MakeEngine, tiny_target: Targ
     drafter = partial({request().prompt_ids: tuple(base.tokens)}, 2, vocab_size=tiny_target.vocab_size)
     engine = make_engine(drafter)
     outcome = run(engine, [request(max_tokens=60)])["r"]
-    stats, own = engine.stats(), outcome.stats
-    assert stats.generation_tokens == len(outcome.tokens) == 60
-    assert stats.num_drafts == own.num_drafts > 0
-    assert stats.num_accepted_tokens == sum(own.accepted_per_pos) == own.accepted
-    assert len(outcome.tokens) == own.steps + own.accepted
-    assert stats.num_draft_tokens >= stats.num_verified_tokens >= stats.num_accepted_tokens
-    assert own.accepted_per_pos[0] <= own.num_drafts
-    assert own.sources == {"partial(2)": own.accepted}
+    drafts = outcome.stats.speculation
+    assert engine.stats().speculation == drafts
+    assert engine.stats().generation_tokens == len(outcome.tokens) == 60
+    assert len(outcome.tokens) == outcome.stats.steps + drafts.accepted
+    assert drafts.drafted >= drafts.verified >= drafts.accepted > 0
+    assert drafts.accepted_per_pos[0] <= drafts.num_drafts
+    assert drafts.accepted_length == 1 + sum(drafts.acceptance_by_position)
+    assert drafts.sources == {"partial(2)": drafts.accepted}
 
 
 @pytest.mark.parametrize("acceptance", ["match", "ratio"])

@@ -85,7 +85,7 @@ def test_logprobs_are_the_plain_ones_for_drafted_tokens(
     """Case S9: one entry a token, equal to plain decoding."""
     plain = run(make_engine(), [request(logprobs=5)])["r"]
     outcome = with_oracle(make_engine, tiny_target, base, logprobs=5)
-    assert outcome.stats.accepted > 0
+    assert outcome.stats.speculation.accepted > 0
     assert outcome.logprobs == plain.logprobs
     assert len(outcome.logprobs) == len(outcome.tokens)
     assert all(entry.logprob < 0 and len(entry.top) == 5 for entry in outcome.logprobs)
