@@ -125,14 +125,13 @@ class RequestStats:
 class Verdict:
     """What one verification decided for one request.
 
-    `tokens` are the newly committed ones, of which the first `accepted` had been drafted (by `sources`, one entry a
-    token; "" is the target itself). `text` is their text so far as it can be shown; text held back for an unfinished
-    character or a possible stop string comes with a later verdict. `error` is set with `finish == ERROR`.
+    `tokens` are the newly committed ones; `sources` names who drafted each, "" where the target drew it unaided. `text`
+    is their text so far as it can be shown; text held back for an unfinished character or a possible stop string comes
+    with a later verdict. `error` is set with `finish == ERROR`.
     """
 
     request_id: str
     base_len: int
-    accepted: int = 0
     tokens: Tokens = ()
     sources: tuple[str, ...] = ()
     text: str = ""

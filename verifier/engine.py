@@ -179,7 +179,6 @@ class Engine:
         verdict = Verdict(
             request_id=sequence.request_id,
             base_len=base_len,
-            accepted=len(sources),
             tokens=tokens,
             sources=sources + ("",) * (len(tokens) - len(sources)),
             text=text,
