@@ -131,7 +131,6 @@ class Verdict:
     """
 
     request_id: str
-    base_len: int
     tokens: Tokens = ()
     sources: tuple[str, ...] = ()
     text: str = ""

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from modeling.target import Target
 from protos.interfaces import AsyncDrafter
-from protos.messages import Finish, Request, RequestStats, Verdict
+from protos.messages import Finish, Request, RequestStats, Tokens, Verdict
 from verifier.acceptance import Acceptance, RatioNoise, accept_match, accept_ratio
 from verifier.admission import QueueFullError, admissible
 from verifier.batcher import Batcher, Task
@@ -166,7 +166,7 @@ class Engine:
         sequence.forget_draft()
         self._stats.generation_tokens += len(accepted.tokens)
         sources = tuple(task.draft.sources[node] for node in accepted.path)
-        return self._verdict(sequence, base_len, accepted.tokens, sources)
+        return self._verdict(sequence, accepted.tokens, sources)
 
     def _accept(self, task: Task, rows: SequenceRows) -> Acceptance:
         if self._config.acceptance == "match":
@@ -174,11 +174,10 @@ class Engine:
         params = task.sequence.request.params
         return accept_ratio(task.draft, rows, RatioNoise(seed=params.seed or 0, start=len(task.sequence.tokens)))
 
-    def _verdict(self, sequence: Sequence, base_len: int, tokens: tuple[int, ...], sources: tuple[str, ...]) -> Verdict:
+    def _verdict(self, sequence: Sequence, tokens: Tokens = (), sources: tuple[str, ...] = ()) -> Verdict:
         text, logprobs = sequence.take_news()
         verdict = Verdict(
             request_id=sequence.request_id,
-            base_len=base_len,
             tokens=tokens,
             sources=sources + ("",) * (len(tokens) - len(sources)),
             text=text,
@@ -198,7 +197,7 @@ class Engine:
 
     def _end(self, sequence: Sequence, finish: Finish) -> Verdict:
         sequence.finish = finish
-        return self._verdict(sequence, len(sequence.tokens), (), ())
+        return self._verdict(sequence)
 
     def _retire(self, sequence: Sequence) -> None:
         self._batcher.retire(sequence)

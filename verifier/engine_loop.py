@@ -117,4 +117,4 @@ class EngineLoop:
 
     def _end_all(self, finish: Finish, error: str | None) -> None:
         for request_id in list(self._subscribers):
-            self._deliver(Verdict(request_id=request_id, base_len=0, finish=finish, error=error))
+            self._deliver(Verdict(request_id=request_id, finish=finish, error=error))

@@ -41,7 +41,6 @@ def verdicts(model: str, *, step: int, stop: str = "") -> Iterator[Verdict]:
         )
         yield Verdict(
             request_id="r",
-            base_len=start,
             tokens=tokens,
             sources=sources,
             text=text,
@@ -105,7 +104,7 @@ def test_line_breaks_have_no_colour(model: str) -> None:
     console = Console(file=io.StringIO(), width=20, force_terminal=True, color_system="truecolor")
     tokens = tuple(AutoTokenizer.from_pretrained(model)("a\n\nb")["input_ids"])
     view = DraftView(console, AutoTokenizer.from_pretrained(model), ())
-    view.show(Verdict(request_id="r", base_len=0, tokens=tokens, sources=("suffix",) * len(tokens), text="a\n\nb"))
+    view.show(Verdict(request_id="r", tokens=tokens, sources=("suffix",) * len(tokens), text="a\n\nb"))
     assert isinstance(console.file, io.StringIO)
     assert "a\x1b[0m\n" in console.file.getvalue()
     assert not re.search(r"\x1b\[[^m]*4\d[^m]*m\n", console.file.getvalue())

@@ -34,7 +34,6 @@ def spell(text: str) -> Callable[[Request], list[Verdict]]:
             verdicts.append(
                 Verdict(
                     request_id=request.request_id,
-                    base_len=len(request.prompt_ids) + i,
                     tokens=(byte,),
                     sources=("",),
                     text=so_far[shown:],
@@ -44,8 +43,7 @@ def spell(text: str) -> Callable[[Request], list[Verdict]]:
             )
             shown = len(so_far)
         finish = Finish.STOP if len(data) == len(text.encode()) else Finish.LENGTH
-        end = len(request.prompt_ids) + len(data)
-        return [*verdicts, Verdict(request_id=request.request_id, base_len=end, finish=finish, stats=STATS)]
+        return [*verdicts, Verdict(request_id=request.request_id, finish=finish, stats=STATS)]
 
     return _answer
 

@@ -160,7 +160,7 @@ async def test_a_broken_answer_is_no_answer(
     client: Client, backend: ScriptedBackend, finish: Finish, status: int
 ) -> None:
     def _broken(request: Request) -> list[Verdict]:
-        return [*spell("ok")(request)[:1], Verdict(request_id=request.request_id, base_len=3, finish=finish)]
+        return [*spell("ok")(request)[:1], Verdict(request_id=request.request_id, finish=finish)]
 
     backend.script = _broken
     async with client() as http:

@@ -56,7 +56,6 @@ async def test_a_stream_of_one_chunk_has_a_role(client: Client, backend: Scripte
         return [
             Verdict(
                 request_id=request.request_id,
-                base_len=3,
                 tokens=ids,
                 sources=("",) * len(ids),
                 text=text,
@@ -152,7 +151,7 @@ async def test_logprobs_ids_and_offsets_survive_held_back_text(
 
 async def test_a_failure_on_the_way_is_an_error_event_and_the_end(client: Client, backend: ScriptedBackend) -> None:
     def _broken(request: Request) -> list[Verdict]:
-        failed = Verdict(request_id=request.request_id, base_len=3, finish=Finish.ERROR)
+        failed = Verdict(request_id=request.request_id, finish=Finish.ERROR)
         return [*spell("ok")(request)[:1], failed]
 
     backend.script = _broken
