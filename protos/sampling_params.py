@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -50,9 +49,8 @@ class SamplingParams:
             _check(name, getattr(self, name), low, high)
         for name, low, high in _WHOLE:
             _check_whole(name, getattr(self, name), low, high)
-        for name, high in _POSITIVE:
-            if _check(name, getattr(self, name), 0, high) == 0:
-                raise FieldError(name, f"{name} is {getattr(self, name)}; it must be above 0 and at most {high}")
+        if _check("top_p", self.top_p, 0, 1) == 0:
+            raise FieldError("top_p", f"top_p is {self.top_p}; it must be above 0 and at most 1")
         _check_stops(self)
         _check_logit_bias(self.logit_bias)
         if self.max_tokens is not None and self.min_tokens > self.max_tokens:
@@ -71,8 +69,8 @@ _REAL: tuple[tuple[str, float, float], ...] = (
     ("min_p", 0, 1),
     ("presence_penalty", -2, 2),
     ("frequency_penalty", -2, 2),
+    ("repetition_penalty", 0.001, 10),  # one that is 0 in float32 would make a score infinite
 )
-_POSITIVE: tuple[tuple[str, float], ...] = (("top_p", 1), ("repetition_penalty", 10))
 _WHOLE: tuple[tuple[str, int, int], ...] = (
     ("top_k", -1, 2**31 - 1),
     ("seed", 0, MAX_SEED),
@@ -88,8 +86,9 @@ def _check(name: str, value: object, low: float, high: float, *, what: str = "")
     """`what` says which part of the field the value is, where it is not the whole."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise FieldError(name, f"{what or name} is {value!r}; it must be a number")
-    if not (math.isfinite(value) and low <= value <= high):
-        raise FieldError(name, f"{what or name} is {value}; it must be between {low} and {high}")
+    if not low <= value <= high:  # nor is NaN
+        shown = value if isinstance(value, float) or abs(value) < 10**40 else "a number of over 40 digits"
+        raise FieldError(name, f"{what or name} is {shown}; it must be between {low} and {high}")
     return value
 
 

@@ -25,7 +25,7 @@ from services.openai_api.render import ChatFormat, CompletionFormat, Format
 from services.openai_api.schema import ChatRequest, CompletionRequest, GenerationRequest
 from services.openai_api.stream import sse
 from services.openai_api.token_text import TokenText
-from services.openai_api.validation import parse, read_body
+from services.openai_api.validation import parse, read_body, short
 
 logger = logging.getLogger(__name__)
 
@@ -113,7 +113,7 @@ class Endpoints:
         if name != self._args.public_name:
             raise ApiError(
                 404,
-                f"model {name!r} is not served here; {self._args.public_name!r} is",
+                f"model {short(name)} is not served here; {self._args.public_name!r} is",
                 param="model",
                 code="model_not_found",
             )

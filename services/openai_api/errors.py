@@ -76,7 +76,9 @@ def install(app: FastAPI) -> None:
     @app.exception_handler(HTTPException)
     async def _framework(request: Request, error: HTTPException) -> JSONResponse:
         message = f"{error.detail}: {request.method} {request.url.path}"
-        return ApiError(error.status_code, message).response()
+        response = ApiError(error.status_code, message).response()
+        response.headers.update(error.headers or {})  # a 405 must say what is allowed
+        return response
 
     @app.exception_handler(Exception)
     async def _unexpected(request: Request, error: Exception) -> JSONResponse:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from protos.field_error import FieldError
 from protos.messages import Tokens
 from protos.sampling_params import SamplingParams
@@ -9,6 +11,9 @@ from services.backend import ModelCard
 from services.config import Limits
 from services.openai_api.errors import invalid
 from services.openai_api.schema import GenerationRequest
+from services.openai_api.validation import short
+
+_TOKEN_ID = re.compile("0|[1-9][0-9]{0,8}")  # one way to write each: two keys of one token would hide a value
 
 
 def sampling_params(body: GenerationRequest, prompt_ids: Tokens, card: ModelCard, limits: Limits) -> SamplingParams:
@@ -61,8 +66,10 @@ def _max_tokens(body: GenerationRequest, prompt_ids: Tokens, card: ModelCard) ->
 def _logit_bias(body: GenerationRequest, card: ModelCard) -> dict[int, float]:
     biases: dict[int, float] = {}
     for key, bias in body.logit_bias.items():
-        if not key.isdecimal() or len(key) > 9 or int(key) >= card.vocab_size:
-            raise invalid(f"logit_bias has key {key!r}; keys are token ids, 0 to {card.vocab_size - 1}", "logit_bias")
+        if not _TOKEN_ID.fullmatch(key) or int(key) >= card.vocab_size:
+            raise invalid(
+                f"logit_bias has key {short(key)}; keys are token ids, 0 to {card.vocab_size - 1}", "logit_bias"
+            )
         biases[int(key)] = bias
     return biases
 

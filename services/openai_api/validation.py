@@ -44,6 +44,15 @@ _UNSUPPORTED: dict[str, tuple[object, ...]] = {
     "verbosity": (),
     "web_search_options": (),
 }
+# The same for a message; clients send back an answer's message as they got it.
+_UNSUPPORTED_IN_MESSAGE: dict[str, tuple[object, ...]] = {
+    "annotations": ([],),
+    "audio": (),
+    "function_call": (),
+    "name": (),
+    "refusal": (),
+    "tool_calls": ([],),
+}
 
 
 async def read_body(request: Request, max_bytes: int) -> bytes:
@@ -71,31 +80,37 @@ def parse(body: bytes, kind: type[Body]) -> Body:
         raise invalid(f"the body is not valid JSON: {error}", None) from None
     if not isinstance(fields, dict):
         raise invalid("the body must be a JSON object", None)
-    fields = _without_empty_requests(fields, kind)
+    fields = _without_empty_requests(fields, _UNSUPPORTED)
+    messages = fields.get("messages")
+    if isinstance(messages, list):
+        fields["messages"] = [
+            _without_empty_requests(message, _UNSUPPORTED_IN_MESSAGE, f"messages.{i}.")
+            if isinstance(message, dict)
+            else message
+            for i, message in enumerate(messages)
+        ]
     try:
         return kind.model_validate(fields)
     except ValidationError as error:
         raise _as_api_error(error.errors()[0], kind) from None
 
 
-def _without_empty_requests(fields: dict[str, Any], kind: type[GenerationRequest]) -> dict[str, Any]:
-    """Drops what asks for nothing (null is a field left out), refuses what asks for something this server has not."""
-    kept = {}
+def _without_empty_requests(
+    fields: dict[str, Any], unsupported: dict[str, tuple[object, ...]], path: str = ""
+) -> dict[str, Any]:
+    """Drops what asks for nothing, refuses what asks for something this server has not."""
     for name, value in fields.items():
-        if name in _UNSUPPORTED:
-            _check_neutral(name, value)
-        elif value is not None or name not in kind.model_fields:
-            kept[name] = value
-    return kept
+        if name in unsupported:
+            _check_neutral(path + name, value, unsupported[name])
+    return {name: value for name, value in fields.items() if name not in unsupported}
 
 
-def _check_neutral(name: str, value: object) -> None:
-    neutral = _UNSUPPORTED[name]
+def _check_neutral(name: str, value: object, neutral: tuple[object, ...]) -> None:
     if value is None or any(type(value) is type(nothing) and value == nothing for nothing in neutral):
         return
     allowed = " or ".join(json.dumps(nothing) for nothing in neutral)
     remedy = f"leave it out or set it to {allowed}" if allowed else "leave it out"
-    raise invalid(f"{name} is {_short(value)}, which this server does not support; {remedy}", name)
+    raise invalid(f"{name} is {short(value)}, which this server does not support; {remedy}", name)
 
 
 def _as_api_error(details: ErrorDetails, kind: type[GenerationRequest]) -> ApiError:
@@ -103,7 +118,7 @@ def _as_api_error(details: ErrorDetails, kind: type[GenerationRequest]) -> ApiEr
     message = details["msg"].removeprefix("Value error, ")
     match details["type"]:
         case "extra_forbidden":
-            return invalid(f"unknown field {param!r}{_suggestion(param, kind)}", param)
+            return invalid(f"unknown field {short(param)}{_suggestion(param, kind)}", param)
         case "missing":
             return invalid(f"{param} is required", param)
         case "value_error" if isinstance(error := details["ctx"]["error"], FieldError):
@@ -113,7 +128,7 @@ def _as_api_error(details: ErrorDetails, kind: type[GenerationRequest]) -> ApiEr
         case _ if param == "prompt":
             return invalid("prompt must be a string, a list of strings, token ids, or a list of lists of them", param)
         case _:
-            return invalid(f"{param} is {_short(details['input'])}; {message[:1].lower()}{message[1:]}", param)
+            return invalid(f"{param} is {short(details['input'])}; {message[:1].lower()}{message[1:]}", param)
 
 
 def _param(details: ErrorDetails) -> str:
@@ -123,10 +138,11 @@ def _param(details: ErrorDetails) -> str:
 
 
 def _suggestion(name: str, kind: type[GenerationRequest]) -> str:
-    near = difflib.get_close_matches(name, list(kind.model_fields), n=1)
+    near = [] if "." in name else difflib.get_close_matches(name[:80], list(kind.model_fields), n=1)
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
-def _short(value: object) -> str:
+def short(value: object) -> str:
+    """A client's value as JSON, to quote in a message; cut where it is long."""
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 80 else f"{text[:77]}..."

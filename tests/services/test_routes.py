@@ -37,6 +37,7 @@ async def test_unknown_routes_and_methods_have_openais_shape(client: Client) -> 
         lost = await http.get("/v2/nothing")
         wrong = await http.get("/v1/completions")
     assert (lost.status_code, wrong.status_code) == (404, 405)
+    assert wrong.headers["allow"]
     assert set(lost.json()["error"]) == set(wrong.json()["error"]) == {"message", "type", "param", "code"}
 
 
