@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
 from drafters.context import DrafterContext
@@ -48,6 +48,10 @@ def parse_config(speculative_config: Mapping[str, object]) -> DrafterConfig:
             raise ValueError(
                 f"speculative_config: key {key!r} is unknown to method {method!r}; known: {', '.join(sorted(known))}"
             )
+    required = [each.name for each in fields(kind) if each.default is MISSING and each.default_factory is MISSING]
+    for key in required:
+        if key not in given:
+            raise ValueError(f"speculative_config: method {method!r} needs the key {key!r}")
     try:
         config: DrafterConfig = kind(**given)
     except TypeError as error:

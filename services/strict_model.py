@@ -34,7 +34,7 @@ class StrictModel(BaseModel):
             case "missing":
                 return f"{path} is required"
             case "value_error":
-                return f"{path}: {message}" if path else message
+                return f"{path}: {message}" if path and not message.startswith(f"{path}:") else message
             case "model_type" | "model_attributes_type":
                 return f"{path or cls.__name__} must be a mapping of options"
             case _:

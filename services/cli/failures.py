@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
 import typer
+from pydantic import ValidationError
 from rich.console import Console
 from rich.text import Text
 
@@ -25,6 +26,9 @@ def one_line_errors(command: Callable[P, T]) -> Callable[P, T]:
             return command(*args, **kwargs)
         except typer.Exit:  # is a RuntimeError
             raise
+        except ValidationError as error:  # its own text adds counts, types and links around our sentences
+            sentences = (details["msg"].removeprefix("Value error, ") for details in error.errors())
+            raise fail("; ".join(sentences), BAD_USAGE) from error
         except ValueError as error:
             raise fail(error, BAD_USAGE) from error
         except (OSError, RuntimeError) as error:

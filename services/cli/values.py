@@ -50,7 +50,7 @@ def _from_yaml(path: Path) -> dict[str, Any]:
         content = yaml.safe_load(path.read_text())
     except OSError as error:
         raise ValueError(f"--config {path}: {error.strerror}") from error
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ValueError(f"--config {path} is not YAML: {error}") from error
     if not isinstance(content, dict):
         raise ValueError(f"--config {path} must hold a mapping such as 'model: smollm2-135m'")

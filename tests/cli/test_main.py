@@ -65,6 +65,7 @@ MISTAKES = [
     (["serve", "--speculative-config", "[1]"], "not a JSON object"),
     (["serve", "--speculative-config", '{"method": "sufix"}'], "sufix"),
     (["serve", "--speculative-config", '{"method": "suffix", "draft_len": 3}'], "draft_len"),
+    (["serve", "--speculative-config", '{"method": "draft_model"}'], "error: speculative_config: method 'draft_model'"),
     (["serve", "--config", "nowhere.yaml"], "nowhere.yaml"),
     (["serve", "--device", "tpu"], "tpu"),
     (["generate", "--prompt", "x", "--temperature", "-1"], "temperature is -1"),
@@ -82,6 +83,15 @@ def test_a_mistake_is_answered_in_plain_words(paradraft: Call, args: list[str], 
     assert result.exit_code == 2
     assert said in " ".join(result.stderr.split())
     assert "Traceback" not in result.output
+    assert "pydantic" not in result.output
+
+
+def test_a_config_file_that_is_no_text_is_named(paradraft: Call, tmp_path: Path) -> None:
+    path = tmp_path / "serve.yaml"
+    path.write_bytes(b"\xff\xfe")
+    result = paradraft("serve", "--config", str(path))
+    assert result.exit_code == 2
+    assert "serve.yaml is not YAML" in "".join(result.stderr.split("\n"))
 
 
 def test_a_config_file_is_read_and_options_win(paradraft: Call, tmp_path: Path) -> None:
