@@ -8,7 +8,7 @@ import logging
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import ray
 from ray.exceptions import RayError
@@ -19,6 +19,7 @@ from drafters.context import DrafterContext
 from drafters.registry import DrafterConfig
 from protos.interfaces import DrafterStatus
 from services.drafter_service import DrafterService
+from services.free_port import free_port
 from services.placement import Placement
 
 logger = logging.getLogger(__name__)
@@ -37,14 +38,23 @@ class DrafterSupervisor:
     is killed, which is a death like any other.
     """
 
-    def __init__(self, config: DrafterConfig, context: DrafterContext, placement: Placement, *, name: str) -> None:
+    def __init__(
+        self,
+        config: DrafterConfig,
+        context: DrafterContext,
+        placement: Placement,
+        *,
+        name: str,
+        socket: Literal["unix", "tcp"] = "unix",
+    ) -> None:
         self._config = config
         self._context = context
         self._placement = placement
         self._name = name
         # A socket in a directory that only this user can enter: drafts quote the users' text.
         self._directory = tempfile.TemporaryDirectory(prefix="paradraft-")
-        self.address = f"unix:{Path(self._directory.name) / 'draft.sock'}"
+        unix = f"unix:{Path(self._directory.name) / 'draft.sock'}"
+        self.address = unix if socket == "unix" else f"127.0.0.1:{free_port('127.0.0.1')}"
         self._generations = itertools.count()
         self._actor: Any = None
         self._tasks: list[asyncio.Task[None]] = []

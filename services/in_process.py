@@ -14,10 +14,10 @@ def local_drafter(args: EngineArgs, target: Target) -> LocalDrafter | None:
     speculative = args.speculative_config
     if speculative is None:
         return None
-    if speculative.transport == "grpc":
+    if speculative.transport == "grpc" or speculative.socket is not None:
         raise ValueError(
-            "speculative_config: transport is 'grpc', but without Ray the drafter can only run in this process; "
-            "leave transport out, or serve the model"
+            "speculative_config: transport grpc, with or without a socket, needs an actor for the drafter, and without "
+            "Ray it can only run in this process; leave transport and socket out, or serve the model"
         )
     if speculative.drafter.has_model and speculative.drafter.draft_threads is not None:
         raise ValueError(

@@ -16,8 +16,9 @@ class SpeculativeConfig(StrictModel):
     """vLLM's `speculative_config`. The keys of a method are those of its configuration in `drafters.registry`.
 
     method: left out with a `model` given, it is draft_model. transport: `grpc`, the drafter in an actor of its own, or
-    `local`, in the engine's process; None takes grpc in the served application and local in `LLM`. draft_timeout_s: how
-    long a step waits for drafts before it decodes plainly.
+    `local`, in the engine's process; None takes grpc in the served application and local in `LLM`. socket: where a grpc
+    drafter listens: `unix` (None is the same), which only this user can open, or `tcp`, a free port of 127.0.0.1.
+    draft_timeout_s: how long a step waits for drafts before it decodes plainly.
     """
 
     # The method decides which further keys there are; `_check_method_keys` refuses the others.
@@ -25,6 +26,7 @@ class SpeculativeConfig(StrictModel):
 
     method: str
     transport: Literal["local", "grpc"] | None = None
+    socket: Literal["unix", "tcp"] | None = None
     draft_timeout_s: float = Field(default=0.25, gt=0, le=60)
 
     @model_validator(mode="before")
@@ -33,6 +35,12 @@ class SpeculativeConfig(StrictModel):
         if isinstance(data, dict) and "model" in data and data.get("method") is None:
             return data | {"method": "draft_model"}
         return data
+
+    @model_validator(mode="after")
+    def _check_socket(self) -> Self:
+        if self.socket is not None and self.transport == "local":
+            raise ValueError(f"socket is {self.socket!r}, but transport 'local' has none; leave socket out")
+        return self
 
     @model_validator(mode="after")
     def _check_method_keys(self) -> Self:

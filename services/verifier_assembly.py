@@ -48,7 +48,9 @@ async def assemble(args: AppArgs, placement: Placement, *, engine: str, drafter_
         drafter = await asyncio.to_thread(local_drafter, args, target)
     else:
         context = drafter_context(args, target, threads=placement.drafter_threads or placement.verifier_threads)
-        supervisor = DrafterSupervisor(speculative.drafter, context, placement, name=drafter_name)
+        supervisor = DrafterSupervisor(
+            speculative.drafter, context, placement, name=drafter_name, socket=speculative.socket or "unix"
+        )
         drafter = await _remote(supervisor)
     loop = EngineLoop(Engine(target, args.engine_config(), drafter))
     loop.start()

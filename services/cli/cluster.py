@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
@@ -18,6 +17,7 @@ from ray.serve.schema import ServeInstanceDetails
 from services.app import application, cluster
 from services.cli.interruption import heed_stop_signals, ignore_stop_signals
 from services.config import AppArgs
+from services.free_port import free_port
 
 APP_NAME = "paradraft"
 ROUTE_PREFIX = "/"
@@ -34,7 +34,7 @@ def deployed(args: AppArgs, *, say: Callable[[str], None], verbose: bool) -> Ite
     """
     own, started = not os.environ.get("RAY_ADDRESS"), False
     if own:
-        args = args.model_copy(update={"port": _free_port(args.host, args.port)})
+        args = args.model_copy(update={"port": free_port(args.host, args.port)})
     try:
         _connect(own=own, verbose=verbose)
         serve.start(http_options={"host": args.host, "port": args.port})
@@ -139,14 +139,3 @@ def _await_answer(url: str) -> None:
             answer = f"status {response.status_code}: {response.text[:200]}"
         time.sleep(0.1)
     raise RuntimeError(f"{url}/health gives no answer after {FIRST_ANSWER_TIMEOUT_S:.0f} s ({answer})")
-
-
-def _free_port(host: str, port: int) -> int:
-    """`port`, or one that is free where it is 0; ValueError where it is taken."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError as error:
-            raise ValueError(f"cannot listen on {host}:{port} ({error.strerror}); choose another --port") from error
-        return int(probe.getsockname()[1])

@@ -6,6 +6,7 @@ The protocol, and what happens where it breaks:
   was not seen, and the engine sends that tail again with its next query.
 - A stream that ends takes the drafter's state of its requests with it. The next query whose tail builds on that state
   is answered by `need_from`, and the engine sends the text from there.
+- A drafter that only fails is asked at growing intervals.
 - No stream, or a late one: queries are dropped and counted, and the engine decodes plainly without waiting.
 """
 
@@ -64,7 +65,7 @@ class GrpcDrafter:
     def send(self, queries: Sequence[DraftQuery]) -> None:
         if self._mailbox.late_for > self._stall_s and self._hang_up():
             self._counters["stalls"] += 1
-        if not queries or not self._mailbox.expect(queries):
+        if not queries or self._health.resting or not self._mailbox.expect(queries):
             return
         try:
             self._post(Queries(queries=tuple(queries)))

@@ -15,7 +15,8 @@ class LocalDrafter:
     """An AsyncDrafter in the same process.
 
     `collect` drafts, and stops between two chunks once the deadline has passed: the rest of that round is dropped, as a
-    drafter synchronises itself by the next query. Counters: errors (queries that it failed at), timeouts.
+    drafter synchronises itself by the next query. One that only fails is asked at growing intervals. Counters: errors
+    (queries that it failed at), timeouts.
     """
 
     def __init__(self, drafter: Drafter) -> None:
@@ -25,7 +26,7 @@ class LocalDrafter:
         self._timeouts = 0
 
     def send(self, queries: Sequence[DraftQuery]) -> None:
-        self._queries = tuple(queries)
+        self._queries = () if self._health.resting else tuple(queries)
 
     def collect(self, deadline: float) -> list[DraftChunk]:
         queries, self._queries = self._queries, ()

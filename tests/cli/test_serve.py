@@ -65,7 +65,7 @@ def test_a_taken_port_is_told_before_anything_starts(model: str, environment: di
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2
     assert done.stderr.splitlines() == [
-        f"error: cannot listen on 127.0.0.1:{port} (Address already in use); choose another --port"
+        f"error: cannot listen on 127.0.0.1:{port} (Address already in use); choose another port"
     ]
 
 

@@ -52,6 +52,10 @@ def test_a_model_alone_means_draft_model() -> None:
         ({"speculative_config": {"method": "suffix", "num_speculative_token": 3}}, ["num_speculative_tokens"]),
         ({"speculative_config": {"method": "suffix", "num_speculative_tokens": 0}}, ["num_speculative_tokens", "0"]),
         ({"speculative_config": {"method": "suffix", "transport": "tcp"}}, ["transport", "'tcp'", "grpc"]),
+        (
+            {"speculative_config": {"method": "suffix", "transport": "local", "socket": "tcp"}},
+            ["socket", "'tcp'", "leave socket out"],
+        ),
         ({"speculative_config": "suffix"}, ["speculative_config", "mapping"]),
     ],
 )

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import ray
@@ -62,21 +62,22 @@ class HangsOnce:
 
 
 class ServiceThatHangsOnce(DrafterService):
-    """The real actor around such a drafter; the mark stands beside the socket."""
+    """The real actor around such a drafter; the mark stands in the directory that the context calls target."""
 
     def __init__(self, config: DrafterConfig, context: DrafterContext, address: str) -> None:
-        mark = Path(address.removeprefix("unix:")).with_name("hang")
-        self._server = DraftServer(HangsOnce(mark), address)
+        self._server = DraftServer(HangsOnce(Path(context.target) / "hang"), address)
         self._server.start()
 
 
 class Owner:
     """The actor that a supervisor needs around itself, as a verifier is one."""
 
-    async def start(self) -> int:
+    async def start(self, socket: Literal["unix", "tcp"]) -> int:
         drafter_supervisor.DrafterService = ServiceThatHangsOnce  # type: ignore[misc]
-        context = DrafterContext(target="", vocab_size=9)
-        self._supervisor = DrafterSupervisor(SuffixConfig(), context, PLACEMENT, name="hangs")
+        self._directory = tempfile.TemporaryDirectory()
+        context = DrafterContext(target=self._directory.name, vocab_size=9)
+        self._supervisor = DrafterSupervisor(SuffixConfig(), context, PLACEMENT, name="hangs", socket=socket)
+        assert self._supervisor.address.startswith("unix:" if socket == "unix" else "127.0.0.1:")
         await self._supervisor.start()
         self._client = GrpcDrafter(self._supervisor.address, stall_s=0.05)
         self._supervisor.watch(self._client.status)
@@ -87,7 +88,7 @@ class Owner:
         return int(await self._supervisor._actor.ready.remote())
 
     async def hang(self) -> None:
-        Path(self._supervisor.address.removeprefix("unix:")).with_name("hang").touch()
+        (Path(self._directory.name) / "hang").touch()
 
     async def ask(self, within_s: float) -> tuple[int, ...]:
         """What is drafted, as soon as something is."""
@@ -114,8 +115,9 @@ def owner() -> Iterator[Any]:
         shutil.rmtree(ray_dir, ignore_errors=True)
 
 
-def test_a_hung_drafter_is_replaced(owner: Any) -> None:
-    first = ray.get(owner.start.remote(), timeout=60)
+@pytest.mark.parametrize("socket", ["unix", "tcp"])
+def test_a_hung_drafter_is_replaced_at_the_same_address(owner: Any, socket: str) -> None:
+    first = ray.get(owner.start.remote(socket), timeout=60)
     assert ray.get(owner.ask.remote(30), timeout=60) == ANSWER
     ray.get(owner.hang.remote(), timeout=30)
     assert ray.get(owner.ask.remote(60), timeout=90) == ANSWER

@@ -100,12 +100,15 @@ def test_drafter_that_raises_behind_a_server(serve: Serve, dial: Dial, address: 
     client = dial(address)
     assert client.wait_until_up(30)
     for failures in (1, 2):
+        until(lambda: not client._health.resting)
         (chunk,) = ask(client, query(PROMPT))
+        assert ask(client, query(PROMPT)) == []  # it rests
         assert (chunk.tokens, chunk.need_from) == ((), 0)
         status = client.status()
         assert (status.up, status.reason) == (False, "RuntimeError: it broke")
         assert status.counters["errors"] == server.counters["errors"] == failures
     drafter.broken = False
+    until(lambda: not client._health.resting)
     (chunk,) = ask(client, query(PROMPT))
     assert chunk.tokens == ANSWER
     assert (client.status().up, client.status().reason) == (True, "")
