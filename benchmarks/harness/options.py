@@ -15,7 +15,7 @@ import torch
 from transformers.utils import logging as transformers_logging
 
 from benchmarks.harness.provenance import ROOT
-from benchmarks.harness.tiny import make_tiny_model
+from benchmarks.harness.tiny import save_tiny
 from modeling.builtin import BUILTIN
 
 RESULTS = ROOT / "benchmarks" / "results"
@@ -78,4 +78,4 @@ def _tiny_model() -> str:
     """A tiny model in a folder that goes with this process."""
     folder = Path(tempfile.mkdtemp(prefix="tiny-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return str(make_tiny_model(folder))
+    return str(save_tiny(folder))

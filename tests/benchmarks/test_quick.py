@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.harness.tiny import make_tiny_model
+from benchmarks.harness.tiny import save_tiny
 
 IN_PROCESS = {
     "forward_cost": ("fp32", "bf16"),
@@ -23,7 +23,7 @@ WITH_A_SERVER = ("http", "startup")
 
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return str(make_tiny_model(tmp_path_factory.mktemp("tiny")))
+    return str(save_tiny(tmp_path_factory.mktemp("tiny")))
 
 
 def run(name: str, model: str, out: Path, *arguments: str) -> dict[str, Any]:

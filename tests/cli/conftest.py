@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from typer.testing import CliRunner, Result
 
-from benchmarks.harness.tiny import make_tiny_model
+from benchmarks.harness.tiny import save_tiny
 from services.cli.main import app
 from tests.cli.serving import MARK
 
@@ -19,7 +19,7 @@ Call = Callable[..., Result]
 
 @pytest.fixture(scope="session")
 def model(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return str(make_tiny_model(tmp_path_factory.mktemp("tiny")))
+    return str(save_tiny(tmp_path_factory.mktemp("tiny")))
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.harness.tiny import make_tiny_model
+from benchmarks.harness.tiny import save_tiny
 from tests.cli.conftest import Call
 
 SMALL = ["--dtype", "fp32", "--device", "cpu", "--threads", "1", "--max-num-seqs", "4", "--max-model-len", "512"]
@@ -24,7 +24,7 @@ def edit(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
 
 @pytest.fixture
 def broken(tmp_path: Path) -> Path:
-    return make_tiny_model(tmp_path)
+    return save_tiny(tmp_path)
 
 
 def test_a_good_model_passes_and_acceptance_is_shown(paradraft: Call, model: str) -> None:
@@ -37,9 +37,9 @@ def test_a_good_model_passes_and_acceptance_is_shown(paradraft: Call, model: str
     assert re.search(r"^ +1 █* ?\d+%", result.output, re.MULTILINE)
 
 
-def test_a_template_that_opens_no_turn_is_noticed(paradraft: Call, model: str) -> None:
-    """The tiny model's template writes [assistant] whether it is asked to or not."""
-    assert re.search(r"! chat template +does not open", paradraft("doctor", model, *SMALL).output)
+def test_a_template_that_opens_no_turn_is_noticed(paradraft: Call, broken: Path) -> None:
+    (broken / "chat_template.jinja").write_text("{% for m in messages %}{{ m['content'] }}<|im_end|>{% endfor %}")
+    assert re.search(r"! chat template +does not open", paradraft("doctor", str(broken), *SMALL).output)
 
 
 def test_an_answer_that_cannot_end_is_noticed(paradraft: Call, broken: Path) -> None:
@@ -48,7 +48,7 @@ def test_an_answer_that_cannot_end_is_noticed(paradraft: Call, broken: Path) -> 
     assert re.search(
         r"! chat template +.*'END', which is no end token", paradraft("doctor", str(broken), *SMALL).output
     )
-    (broken / "chat_template.jinja").write_text(template.replace("END", "<|end|>"))
+    (broken / "chat_template.jinja").write_text(template.replace("END", "<|im_end|>"))
     assert re.search(r"✓ chat template +opens with '>'", paradraft("doctor", str(broken), *SMALL).output)
 
 
@@ -61,12 +61,12 @@ def test_without_a_template_it_still_tries_raw_prompts(paradraft: Call, broken: 
 
 def test_a_tokenizer_of_another_model_fails(paradraft: Call, broken: Path) -> None:
     def add_tokens(content: dict[str, Any]) -> None:
-        content["model"]["vocab"] |= {f"<extra{i}>": 257 + i for i in range(9)}
+        content["model"]["vocab"] |= {f"<extra{i}>": 258 + i for i in range(9)}
 
     edit(broken / "tokenizer.json", add_tokens)
     result = paradraft("doctor", str(broken), *SMALL)
     assert result.exit_code == 1
-    assert re.search(r"✗ vocabulary .*tokenizer has 266 ids, the model 257 rows", result.output)
+    assert re.search(r"✗ vocabulary .*tokenizer has 267 ids, the model 258 rows", result.output)
 
 
 def test_a_tokenizer_that_loses_text_fails(paradraft: Call, broken: Path) -> None:

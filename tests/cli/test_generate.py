@@ -26,7 +26,7 @@ def test_a_prompt_comes_through_a_pipe_as_well(paradraft: Call, model: str) -> N
 
 
 def test_the_chat_template_is_the_default(paradraft: Call, model: str) -> None:
-    by_hand = "[system] s\n[user] hello\n[assistant] "
+    by_hand = "<|im_start|>system\ns<|im_end|>\n<|im_start|>user\nhello<|im_end|>\n<|im_start|>assistant\n"
     chat = paradraft("generate", model, "-p", "hello", "--system", "s", "--max-tokens", "20", *SMALL)
     raw = paradraft("generate", model, "-p", by_hand, "--raw", "--max-tokens", "20", *SMALL)
     assert chat.stdout == raw.stdout

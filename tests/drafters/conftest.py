@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.tiny_llama import save_tiny_llama
+from benchmarks.harness.tiny import save_tiny
+from tests.drafters.draft_models import tiny_config
 
 
 @pytest.fixture(scope="session")
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_tiny_llama(tmp_path_factory.mktemp("tiny"))
+    return save_tiny(tmp_path_factory.mktemp("tiny"), tiny_config())

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from transformers import LlamaConfig
+
+from benchmarks.harness.tiny import VOCAB_SIZE
 from drafters.context import DrafterContext
 from drafters.draft_model import DraftModel
 from drafters.draft_model_config import DraftModelConfig
@@ -15,7 +18,22 @@ from modeling.target import Target
 from modeling.work import Forward, Work
 from protos.messages import Tokens
 from protos.sampling_params import SamplingParams
-from tests.fakes.tiny_llama import VOCAB_SIZE
+
+
+def tiny_config(*, vocab_size: int = VOCAB_SIZE) -> LlamaConfig:
+    """One layer, its weights far apart, so that no two tokens are as likely. Ids beyond the tokenizer's are padding."""
+    return LlamaConfig(
+        vocab_size=vocab_size,
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        max_position_embeddings=1024,
+        bos_token_id=None,
+        eos_token_id=VOCAB_SIZE - 1,
+        initializer_range=0.5,
+    )
 
 
 def build(checkpoint: Path, *, vocab_size: int = VOCAB_SIZE, seqs: int = 4, **config: Any) -> DraftModel:

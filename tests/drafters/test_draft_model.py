@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from benchmarks.harness.tiny import VOCAB_SIZE
 from drafters.context import DrafterContext
 from drafters.draft_model_config import DraftModelConfig
 from drafters.registry import build_drafter
@@ -17,7 +18,6 @@ from protos.sampling_params import SamplingParams
 from tests.drafters.contract import DrafterContract
 from tests.drafters.draft_models import build, spied, target_text
 from tests.fakes.queries import GREEDY, query, with_prompt
-from tests.fakes.tiny_llama import VOCAB_SIZE
 
 
 class TestDraftModel(DrafterContract):

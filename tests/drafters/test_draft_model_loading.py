@@ -8,17 +8,18 @@ from typing import Any
 
 import pytest
 
+from benchmarks.harness.tiny import VOCAB_SIZE, byte_tokenizer, save_tiny
 from drafters.context import DrafterContext
 from drafters.draft_model import INGEST_ROWS
 from drafters.draft_model_config import DraftModelConfig
 from drafters.registry import build_drafter
 from protos.sampling_params import SamplingParams
+from tests.drafters.draft_models import tiny_config
 from tests.fakes.queries import query
-from tests.fakes.tiny_llama import VOCAB_SIZE, save_tiny_llama
 
 
 def test_vocabulary_padding_is_tolerated_and_never_proposed(checkpoint: Path, tmp_path: Path) -> None:
-    padded = save_tiny_llama(tmp_path, vocab_size=320)
+    padded = save_tiny(tmp_path, tiny_config(vocab_size=320))
     context = DrafterContext(target=str(checkpoint), vocab_size=VOCAB_SIZE, max_num_seqs=2, dtype="fp32", threads=1)
     drafter = build_drafter(DraftModelConfig(model=str(padded)), context)
     params = [SamplingParams(temperature=2, seed=i) for i in range(30)]
@@ -32,7 +33,10 @@ def test_vocabulary_padding_is_tolerated_and_never_proposed(checkpoint: Path, tm
 
 
 def test_another_tokenizer_is_refused(checkpoint: Path, tmp_path: Path) -> None:
-    other = save_tiny_llama(tmp_path, vocab_size=259, extra_token="<extra>")
+    other = save_tiny(tmp_path, tiny_config(vocab_size=VOCAB_SIZE + 1))
+    tokenizer = byte_tokenizer()
+    tokenizer.add_tokens(["<extra>"])
+    tokenizer.save_pretrained(other)
     context = DrafterContext(target=str(checkpoint), vocab_size=VOCAB_SIZE, max_num_seqs=1, threads=1)
     with pytest.raises(ValueError, match="259 tokens, the target 258; the first difference is id 258: '<extra>'"):
         build_drafter(DraftModelConfig(model=str(other)), context)

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 from prometheus_client.metrics_core import Metric
 
+from benchmarks.harness.tiny import byte_tokenizer
 from protos.messages import Finish, Request, RequestStats, TokenLogprob, Verdict
 from protos.speculation_counts import SpeculationCounts
 from services.backend import ModelCard, Outcome, Refusal, Speculation
 from services.metrics_engine import engine_families
-from tests.fakes.byte_tokenizer import byte_tokenizer
 from verifier.engine_stats import EngineStats
 
 STATS = RequestStats(

@@ -1,14 +1,12 @@
-"""Tiny random checkpoints in transformers' own format, with the byte tokenizer, made in a test's folder."""
+"""Configurations of tiny models: one of each family and each way in which a family's weights may be laid out."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-import torch
-from transformers import AutoModelForCausalLM, LlamaConfig, MistralConfig, PhiConfig, Qwen2Config, Qwen3Config
+from transformers import LlamaConfig, MistralConfig, PhiConfig, Qwen2Config, Qwen3Config
 
-from tests.fakes.byte_tokenizer import byte_tokenizer
+from benchmarks.harness.tiny import VOCAB_SIZE
 
 SIZES: dict[str, Any] = {
     "hidden_size": 64,
@@ -17,9 +15,9 @@ SIZES: dict[str, Any] = {
     "num_attention_heads": 4,
     "num_key_value_heads": 2,
     "max_position_embeddings": 512,
-    "vocab_size": 258,
+    "vocab_size": VOCAB_SIZE,
     "bos_token_id": None,
-    "eos_token_id": 257,
+    "eos_token_id": VOCAB_SIZE - 1,
     "initializer_range": 0.3,
 }
 
@@ -43,15 +41,3 @@ CONFIGS: dict[str, Any] = {
     "qwen3": Qwen3Config(**SIZES, head_dim=32),
     "phi": PhiConfig(**(SIZES | {"num_key_value_heads": 4}), partial_rotary_factor=0.5),
 }
-
-
-def save_tiny(directory: Path, config: Any, *, seed: int = 0) -> Path:
-    """A random checkpoint with tokenizer; returns the directory."""
-    torch.manual_seed(seed)
-    model = AutoModelForCausalLM.from_config(config)
-    for name, parameter in model.named_parameters():
-        if name.endswith("bias"):  # random ones: a zero bias would hide a forgotten one
-            torch.nn.init.normal_(parameter, std=0.3)
-    model.save_pretrained(directory)
-    byte_tokenizer().save_pretrained(directory)
-    return directory

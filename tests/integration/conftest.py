@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -25,7 +24,8 @@ import pytest
 import ray
 import yaml
 
-from benchmarks.harness.tiny import make_tiny_model
+from benchmarks.harness.tiny import save_tiny
+from services.free_port import free_port
 
 MODEL = "smollm2-135m"
 KEY_A, KEY_B = "key-of-a", "key-of-b"
@@ -50,8 +50,8 @@ class Server:
 
 @pytest.fixture(scope="package")  # a process holds one Ray: it ends before other packages start theirs
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    tiny = make_tiny_model(tmp_path_factory.mktemp("tiny"))
-    port = _free_port()
+    tiny = save_tiny(tmp_path_factory.mktemp("tiny"))
+    port = free_port("127.0.0.1")
     config = tmp_path_factory.mktemp("config") / "config.yaml"
     config.write_text(yaml.safe_dump(_config(port, str(tiny))))
     ray_dir = tempfile.mkdtemp(prefix="pd-ray-", dir="/tmp")  # Ray's sockets need a short path
@@ -128,9 +128,3 @@ def _wait_until_up(server: Server, process: subprocess.Popen[bytes]) -> None:
             return False
 
     assert eventually(_up, within_s=START_TIMEOUT_S)
-
-
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])

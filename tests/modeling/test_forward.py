@@ -8,11 +8,12 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
+from benchmarks.harness.tiny import save_tiny
 from modeling.decoder import Decoder
 from modeling.modules import Modules
 from modeling.target import Target, TargetSpec, load_target
 from modeling.work import Work
-from tests.fakes.tiny_models import CONFIGS, save_tiny
+from tests.fakes.tiny_models import CONFIGS
 
 PROMPT = tuple(range(40, 77))
 

@@ -8,9 +8,10 @@ import pytest
 import torch
 from transformers import BloomConfig, LlamaConfig, MistralConfig, Qwen2Config
 
+from benchmarks.harness.tiny import save_tiny
 from modeling.refusals import check_positions, check_truncatable
 from modeling.target import TargetSpec, load_target
-from tests.fakes.tiny_models import CONFIGS, SIZES, save_tiny
+from tests.fakes.tiny_models import CONFIGS, SIZES
 
 
 @pytest.fixture(scope="module")

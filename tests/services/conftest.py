@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 import httpx
 import pytest
 
-from benchmarks.harness.tiny import make_tiny_model
+from benchmarks.harness.tiny import save_tiny
 from services.backend import Backend
 from services.config import AppArgs
 from services.openai_api.api import create_api
@@ -19,7 +19,7 @@ Client = Callable[..., AbstractAsyncContextManager[httpx.AsyncClient]]
 
 @pytest.fixture(scope="session")
 def model(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return str(make_tiny_model(tmp_path_factory.mktemp("tiny")))
+    return str(save_tiny(tmp_path_factory.mktemp("tiny")))
 
 
 @pytest.fixture

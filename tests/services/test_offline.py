@@ -133,7 +133,7 @@ def test_logprobs_have_one_entry_a_token_with_vllms_shape(drafted: LLM) -> None:
 def test_chat_renders_the_template_once(plain: LLM) -> None:
     message = [{"role": "user", "content": "hello"}]
     (output,) = plain.chat(message, GREEDY, use_tqdm=False)
-    assert output.prompt == "[user] hello\n[assistant] "
+    assert output.prompt == "<|im_start|>user\nhello<|im_end|>\n<|im_start|>assistant\n"
     many = plain.chat([message, message], GREEDY, use_tqdm=False)
     assert [each.outputs[0].token_ids for each in many] == [output.outputs[0].token_ids] * 2
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.harness.tiny import make_tiny_model
+from benchmarks.harness.tiny import save_tiny
 from modeling.target import Target, TargetSpec, load_target
 from protos.messages import Finish, Request, Verdict
 from protos.sampling_params import SamplingParams
@@ -30,7 +30,7 @@ GREEDY = SamplingParams(temperature=0, seed=0, max_tokens=8, ignore_eos=True)
 
 @pytest.fixture(scope="module")
 def target(tmp_path_factory: pytest.TempPathFactory) -> Target:
-    model = make_tiny_model(tmp_path_factory.mktemp("tiny"))
+    model = save_tiny(tmp_path_factory.mktemp("tiny"))
     return load_target(TargetSpec(model=str(model), dtype="fp32", device="cpu", threads=1, max_num_seqs=2))
 
 

@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
+from benchmarks.harness.tiny import save_tiny
 from modeling.target import Target, TargetSpec, load_target
 from protos.interfaces import AsyncDrafter, Drafter
 from services.transports.local import LocalDrafter
-from tests.fakes.tiny_models import CONFIGS, save_tiny
+from tests.fakes.tiny_models import CONFIGS
 from verifier.engine import Engine
 from verifier.engine_config import EngineConfig
 

@@ -7,8 +7,8 @@ import random
 import pytest
 from transformers import PreTrainedTokenizerFast
 
+from benchmarks.harness.tiny import byte_tokenizer
 from protos.sampling_params import SamplingParams
-from tests.fakes.byte_tokenizer import byte_tokenizer
 from verifier.detokenizer import Detokenizer
 
 TEXT = "plain, naïve, 日本語, 😀😀 and the end"
