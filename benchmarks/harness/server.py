@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -14,6 +13,8 @@ from typing import Self
 
 import httpx
 
+from services.free_port import free_port
+
 START_TIMEOUT_S = 300.0
 STOP_TIMEOUT_S = 60.0
 
@@ -22,7 +23,7 @@ class Server:
     """`with Server("smollm2-135m", "--dtype", "bf16") as server:` is ready inside; `ready_s` is what that took."""
 
     def __init__(self, model: str, *arguments: str) -> None:
-        self.port = _free_port()
+        self.port = free_port("127.0.0.1")
         self.url = f"http://127.0.0.1:{self.port}"
         self.ready_s = 0.0
         program = Path(sys.executable).with_name("paradraft")
@@ -73,10 +74,3 @@ class Server:
     def _output(self) -> str:
         self._log.seek(0)
         return self._log.read()[-4000:]
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import sys
 import time
@@ -25,12 +24,6 @@ def processes_of(environment: dict[str, str]) -> list[str]:
         except OSError:  # gone, or not ours to read
             continue
     return found
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def started(log: Path, command: list[str], environment: dict[str, str]) -> subprocess.Popen[bytes]:

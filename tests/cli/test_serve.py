@@ -10,12 +10,12 @@ from pathlib import Path
 import httpx
 import pytest
 
+from services.free_port import free_port
 from tests.cli.serving import (
     PARADRAFT,
     SMALL,
     START_TIMEOUT_S,
     STOP_TIMEOUT_S,
-    free_port,
     processes_of,
     started,
     wait_until,
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.ray
 
 
 def test_it_answers_and_stops_without_a_trace(model: str, environment: dict[str, str], tmp_path: Path) -> None:
-    port, log = free_port(), tmp_path / "log"
+    port, log = free_port("127.0.0.1"), tmp_path / "log"
     process = started(log, [model, "--served-model-name", "tiny", "--port", str(port)], environment)
     try:
         wait_until(lambda: "try: curl" in log.read_text(), process, log)
@@ -45,7 +45,7 @@ def test_it_answers_and_stops_without_a_trace(model: str, environment: dict[str,
 
 def test_ctrl_c_while_it_starts_leaves_nothing_behind(model: str, environment: dict[str, str], tmp_path: Path) -> None:
     log = tmp_path / "log"
-    process = started(log, [model, "--port", str(free_port())], environment)
+    process = started(log, [model, "--port", str(free_port("127.0.0.1"))], environment)
     try:
         wait_until(lambda: any("ServeController" in line for line in processes_of(environment)), process, log)
     finally:
@@ -70,7 +70,7 @@ def test_a_taken_port_is_told_before_anything_starts(model: str, environment: di
 
 
 def test_a_model_that_is_not_there_is_told_in_one_line(environment: dict[str, str], tmp_path: Path) -> None:
-    command = [PARADRAFT, "serve", str(tmp_path), "--port", str(free_port()), *SMALL]
+    command = [PARADRAFT, "serve", str(tmp_path), "--port", str(free_port("127.0.0.1")), *SMALL]
     done = subprocess.run(
         command, env=environment, capture_output=True, text=True, timeout=START_TIMEOUT_S, check=False
     )

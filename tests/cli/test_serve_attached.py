@@ -13,7 +13,8 @@ import pytest
 import ray
 from ray import serve
 
-from tests.cli.serving import PARADRAFT, SMALL, START_TIMEOUT_S, STOP_TIMEOUT_S, free_port, started, wait_until
+from services.free_port import free_port
+from tests.cli.serving import PARADRAFT, SMALL, START_TIMEOUT_S, STOP_TIMEOUT_S, started, wait_until
 
 pytestmark = pytest.mark.ray
 
@@ -41,14 +42,14 @@ def refused(model: str, cluster: dict[str, str], *options: str) -> str:
 
 
 def test_a_second_one_is_refused_and_takes_nothing_down(model: str, cluster: dict[str, str], tmp_path: Path) -> None:
-    port, log = free_port(), tmp_path / "log"
+    port, log = free_port("127.0.0.1"), tmp_path / "log"
     process = started(log, [model, "--port", str(port)], cluster)
     try:
         wait_until(lambda: "try: curl" in log.read_text(), process, log)
         url = f"http://127.0.0.1:{port}"
         assert f"at {url}/v1" in log.read_text()
         assert "application 'paradraft' is on this cluster already" in refused(model, cluster)
-        other = str(free_port())
+        other = str(free_port("127.0.0.1"))
         assert f"port is {other}, but Serve runs on this cluster already with port {port}" in refused(
             model, cluster, "--port", other
         )
