@@ -14,21 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from modeling.noise import Stream, uniform
+from protos.draft import ANCHOR, Draft
 
 Probs = NDArray[np.floating]
 
-_ANCHOR = -1
 _NO_MASS = 1e-8
-
-
-class Nodes(Protocol):
-    """The part of a Draft that acceptance looks at: `parents[i] < i`, -1 for the anchor."""
-
-    @property
-    def tokens(self) -> tuple[int, ...]: ...
-
-    @property
-    def parents(self) -> tuple[int, ...]: ...
 
 
 class TargetRows(Protocol):
@@ -76,7 +66,7 @@ class RatioNoise:
         return int(np.searchsorted(reached, coin * reached[-1], side="right"))
 
 
-def accept_match(draft: Nodes, target: TargetRows) -> Acceptance:
+def accept_match(draft: Draft, target: TargetRows) -> Acceptance:
     """Emits the target's own draws, and follows the draft for as long as it holds them.
 
     The text does not depend on the draft at all. Of two children with the same token the first is followed.
@@ -85,7 +75,7 @@ def accept_match(draft: Nodes, target: TargetRows) -> Acceptance:
 
 
 def accept_ratio(
-    draft: Nodes, target: TargetRows, noise: RatioNoise, *, proposals: Sequence[Probs | None] | None = None
+    draft: Draft, target: TargetRows, noise: RatioNoise, *, proposals: Sequence[Probs | None] | None = None
 ) -> Acceptance:
     """Speculative sampling (Leviathan et al., arXiv 2211.17192; Chen et al., arXiv 2302.01318) on a chain or a tree.
 
@@ -110,7 +100,7 @@ Decision = tuple[int, int | None]
 
 def _walk(target: TargetRows, decide: Callable[[int, int], Decision]) -> Acceptance:
     """Follows accepted children until one is missing or the text ends."""
-    node: int | None = _ANCHOR
+    node: int | None = ANCHOR
     path: list[int] = []
     tokens: list[int] = []
     while node is not None:
@@ -123,14 +113,14 @@ def _walk(target: TargetRows, decide: Callable[[int, int], Decision]) -> Accepta
     return Acceptance(path=tuple(path), tokens=tuple(tokens))
 
 
-def _match(draft: Nodes, target: TargetRows, node: int) -> Decision:
+def _match(draft: Draft, target: TargetRows, node: int) -> Decision:
     token = target.draw(node + 1)
     return token, next((child for child in _children(draft, node) if draft.tokens[child] == token), None)
 
 
 @dataclass(frozen=True, slots=True)
 class _Ratio:
-    draft: Nodes
+    draft: Draft
     target: TargetRows
     noise: RatioNoise
     proposals: Sequence[Probs | None]
@@ -160,5 +150,5 @@ def _residual(left: NDArray[np.float64], token: int, proposal: Probs | None) -> 
     return left if mass <= _NO_MASS else rest / mass
 
 
-def _children(draft: Nodes, node: int) -> list[int]:
+def _children(draft: Draft, node: int) -> list[int]:
     return [i for i in range(node + 1, len(draft.parents)) if draft.parents[i] == node]

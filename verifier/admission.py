@@ -12,9 +12,10 @@ from protos.messages import Request
 class QueueFullError(RuntimeError):
     """Too many requests are waiting; try again after `retry_after_s` seconds."""
 
-    def __init__(self, waiting: int, retry_after_s: int = 1) -> None:
-        super().__init__(f"{waiting} requests are waiting already; try again in {retry_after_s} s")
-        self.retry_after_s = retry_after_s
+    retry_after_s = 1
+
+    def __init__(self, waiting: int) -> None:
+        super().__init__(f"{waiting} requests are waiting already; try again in {self.retry_after_s} s")
 
 
 def admissible(request: Request, target: Target) -> Request:
@@ -29,14 +30,12 @@ def admissible(request: Request, target: Target) -> Request:
         raise ValueError(f"prompt has {size} tokens; this model takes at most {limit} with the answer; shorten it")
     params = request.params
     validate_for_vocab(params, target.vocab_size)
-    if params.max_tokens is None:
-        params = replace(params, max_tokens=limit - size)
-    assert params.max_tokens is not None
-    if size + params.max_tokens > limit:
+    max_tokens = limit - size if params.max_tokens is None else params.max_tokens
+    if size + max_tokens > limit:
         raise ValueError(
-            f"max_tokens is {params.max_tokens} and the prompt has {size} tokens, together above this model's "
+            f"max_tokens is {max_tokens} and the prompt has {size} tokens, together above this model's "
             f"{limit}; lower max_tokens to {limit - size} or shorten the prompt"
         )
     if params.n != 1:
         raise ValueError(f"n is {params.n}; an engine runs one sequence a request, expand it first")
-    return replace(request, params=params)
+    return replace(request, params=replace(params, max_tokens=max_tokens))

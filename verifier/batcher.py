@@ -45,7 +45,7 @@ class Batcher:
         while self.waiting and self.pool.num_free:
             sequence = self.waiting.popleft()
             lease = self.pool.acquire(sequence.request.tenant, sequence.tokens)
-            sequence.take(lease)
+            sequence.start(lease)
             self.running.append(sequence)
             admitted.append((sequence, lease))
         return admitted

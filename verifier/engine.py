@@ -62,7 +62,7 @@ class Engine:
         return bool(self._sequences)
 
     def step(self) -> list[Verdict]:
-        """Advances every running request by at least one token or prefill chunk; verdicts of those with news."""
+        """Advances each decoding request by a token or more, prompts as far as rows are left; verdicts of the news."""
         began = time.perf_counter()
         verdicts = self._admit()
         self._query()

@@ -64,7 +64,7 @@ class Sequence:
         """True once only the anchor is pending and at least one token was generated."""
         return self.computed == len(self.tokens) - 1 and len(self.tokens) > len(self.request.prompt_ids)
 
-    def take(self, lease: Lease) -> None:
+    def start(self, lease: Lease) -> None:
         """Starts in a slot whose first rows need not be computed."""
         self.slot, self.computed = lease.slot, lease.shared
         self.stats += RequestStats(cached_prompt_tokens=lease.shared, queue_seconds=time.monotonic() - self.arrived)
