@@ -108,5 +108,4 @@ def _mix64(state: int) -> int:
     return state ^ (state >> 31)
 
 
-NOISE_MIN = _gumbel_of(0)
 NOISE_MAX = _gumbel_of(_LEVELS - 1)

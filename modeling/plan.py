@@ -45,10 +45,9 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """What a plan must know of the model and its slots. max_len: rows of a slot, a multiple of the KV step."""
+    """What a plan must know of the model. group: query heads that share a KV head."""
 
     group: int
-    max_len: int
     dtype: torch.dtype
     device: torch.device
 

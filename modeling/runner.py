@@ -59,7 +59,7 @@ class TargetRunner:
         shape = computation.kv_shape
         rows = round_up(limits.max_len, KV_STEP[shape.dtype])
         self._computation = computation
-        self._layout = Layout(group=shape.group, max_len=rows, dtype=shape.dtype, device=device)
+        self._layout = Layout(group=shape.group, dtype=shape.dtype, device=device)
         self.device = device
         self.vocab_size = vocab_size
         self.max_len = limits.max_len

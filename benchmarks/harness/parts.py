@@ -40,7 +40,7 @@ class ForwardParts:
         )
         self._slots = KVSlots(shape, num_slots=num_slots, max_len=rows, device=torch.device("cpu"))
         self._slots.storage.normal_()
-        self._layout = Layout(group=shape.group, max_len=rows, dtype=dtype, device=torch.device("cpu"))
+        self._layout = Layout(group=shape.group, dtype=dtype, device=torch.device("cpu"))
 
     @torch.inference_mode()
     def linears(self, rows: int) -> Callable[[], None]:

@@ -38,9 +38,6 @@ class Samples:
         """Ratio to another cell, round by round: both of a round saw the same machine."""
         return Samples(values=tuple(a / b for a, b in zip(self.values, other.values, strict=True)))
 
-    def as_json(self) -> dict[str, object]:
-        return {"median": self.median, "spread": self.spread, "values": list(self.values)}
-
 
 def interleave(cells: Mapping[str, Trial], *, rounds: int, warmup: int = 1) -> dict[str, Samples]:
     """Runs every cell once a round and keeps what it returned; every second round goes backwards: drift cancels."""

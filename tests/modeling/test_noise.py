@@ -11,7 +11,6 @@ from scipy import stats
 
 from modeling.noise import (
     NOISE_MAX,
-    NOISE_MIN,
     Stream,
     gumbel,
     gumbel_of_bits,
@@ -53,10 +52,9 @@ def test_cuda_agrees():
     assert torch.equal(gumbel(2**63 - 1, 12345, tokens), gumbel(2**63 - 1, 12345, tokens.cuda()).cpu())
 
 
-def test_bounds_are_those_of_all_values():
+def test_the_bound_is_that_of_all_values():
     values = gumbel_of_bits(ALL_BITS)
-    assert (values.min(), values.max()) == (NOISE_MIN, NOISE_MAX)
-    assert NOISE_MAX < 17.4
+    assert values.max() == NOISE_MAX < 17.4
 
 
 def test_no_value_is_near_a_rounding_boundary():

@@ -176,9 +176,11 @@ def test_greedy_raw_tells_when_plain_argmax_will_do():
     assert pending.greedy_raw
 
 
-def test_greedy_distribution_is_one_hot_on_the_lowest_of_the_best():
-    probs = sampler(SamplingParams(temperature=0), vocab=4).distribution(torch.tensor([0.0, 5.0, 5.0, 1.0]))
-    assert probs.tolist() == [0, 1, 0, 0]
+def test_greedy_takes_the_lowest_of_the_best():
+    """C2, where a row is looked at on the host; where it is not, argmax_lowest decides."""
+    row, greedy = torch.tensor([0.0, 5.0, 5.0, 1.0]), sampler(SamplingParams(temperature=0), vocab=4)
+    assert greedy.draw(row, 4) == 1
+    assert greedy.distribution(row).tolist() == [0, 1, 0, 0]
 
 
 def test_ties_at_top_k_go_to_the_lowest_ids():

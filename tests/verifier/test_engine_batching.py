@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-import torch
 
 from modeling.target import Target
 from protos.messages import Finish
@@ -178,15 +177,3 @@ def test_a_reused_prefix_holds_committed_tokens_only(make_engine: MakeEngine, ti
 def test_too_few_rows_for_the_slots_are_refused(make_engine: MakeEngine) -> None:
     with pytest.raises(ValueError, match="max_num_batched_tokens is 7"):
         make_engine(max_num_batched_tokens=7)
-
-
-def test_ties_go_to_the_lowest_id_in_decode_and_verify(tiny_target: Target) -> None:
-    """Case C2, through both paths that an engine takes."""
-    from modeling.ranking import argmax_lowest
-    from modeling.sampling import TokenSampler
-
-    logits = torch.zeros(3, 258)
-    logits[:, [7, 200]] = 2.0
-    sampler = TokenSampler(request().params, prompt_ids=(1,), stop_ids=(), vocab_size=258)
-    assert argmax_lowest(logits).tolist() == [7, 7, 7]
-    assert sampler.draw(logits[0], 4) == 7
