@@ -117,7 +117,9 @@ class LLM:
         show_progress: bool,
     ) -> list[RequestOutput]:
         jobs = [self._job(*pair) for pair in zip(prompts, _one_each(sampling_params, len(prompts)), strict=True)]
-        requests = [admissible(request, self._target) for job in jobs for request in job.requests]
+        requests = [request for job in jobs for request in job.requests]
+        for request in requests:  # the engine will ask again, but of the last one perhaps after an hour of work
+            admissible(request, self._target)
         verdicts: dict[str, list[Verdict]] = defaultdict(list)
         with GenerationBar(len(requests), enabled=show_progress) as bar, closing(self._run(requests)) as run:
             for verdict in run:
