@@ -9,7 +9,7 @@ from benchmarks.harness.loading import load, open_session
 from benchmarks.harness.options import make_parser, read_options
 from benchmarks.harness.prompts import load_prompts
 from benchmarks.harness.report import Report
-from benchmarks.harness.session import Asking, Outcome
+from benchmarks.harness.session import Asking, Run
 from benchmarks.harness.trials import Samples, interleave
 from protos.sampling_params import SamplingParams
 
@@ -48,11 +48,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _share_outside(run: Outcome) -> float:
+def _share_outside(run: Run) -> float:
     return 1 - run.stats.forward_seconds / run.stats.step_seconds
 
 
-def _row(share: Samples, run: Outcome) -> dict[str, object]:
+def _row(share: Samples, run: Run) -> dict[str, object]:
     stats = run.stats
     return {
         "share": share.median,

@@ -12,7 +12,7 @@ from benchmarks.harness.loading import load, open_session
 from benchmarks.harness.options import Options, make_parser, read_options
 from benchmarks.harness.prompts import load_prompts
 from benchmarks.harness.report import Report
-from benchmarks.harness.session import Asking, Outcome, Session
+from benchmarks.harness.session import Asking, Run, Session
 from benchmarks.harness.trials import interleave
 from modeling.target import Target
 from modeling.work import Work
@@ -66,7 +66,7 @@ def _add_exactness(
             report.add("answers equal to plain decoding alone", row)
 
 
-def _compare(reference: Outcome, run: Outcome) -> dict[str, object]:
+def _compare(reference: Run, run: Run) -> dict[str, object]:
     pairs = list(zip(reference.answers, run.answers, strict=True))
     parted = [next(i for i, (x, y) in enumerate(zip(a, b, strict=True)) if x != y) for a, b in pairs if a != b]
     return {

@@ -11,7 +11,7 @@ from benchmarks.harness.loading import load, open_session
 from benchmarks.harness.options import Options, make_parser, read_options
 from benchmarks.harness.prompts import PROMPT_SETS, load_prompts
 from benchmarks.harness.report import Report
-from benchmarks.harness.session import Asking, Outcome, Session
+from benchmarks.harness.session import Asking, Run, Session
 from benchmarks.harness.trials import Samples, interleave
 from modeling.target import Target
 from protos.sampling_params import SamplingParams
@@ -54,7 +54,7 @@ def _label(config: Mapping[str, Any]) -> str:
 
 def _measure(
     options: Options, target: Target, sessions: Mapping[str, Session], name: str, concurrency: int
-) -> dict[str, tuple[Samples, Outcome]]:
+) -> dict[str, tuple[Samples, Run]]:
     limit, max_tokens = (2, 8) if options.quick else (options.extra.limit, options.extra.max_tokens)
     prompts = [prompt.encode(target.tokenizer) for prompt in load_prompts(name, limit)]
     params = replace(PARAMS.get(name, GREEDY), max_tokens=max_tokens)
@@ -66,7 +66,7 @@ def _measure(
     return {label: (measured[label], trial.last) for label, trial in trials.items()}
 
 
-def _add(report: Report, where: Mapping[str, object], runs: Mapping[str, tuple[Samples, Outcome]]) -> None:
+def _add(report: Report, where: Mapping[str, object], runs: Mapping[str, tuple[Samples, Run]]) -> None:
     plain_speed, plain = runs["none"]
     for label, (speed, run) in runs.items():
         differing = sum(a != b for a, b in zip(run.answers, plain.answers, strict=True))

@@ -16,7 +16,7 @@ from verifier.engine_stats import EngineStats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class Run:
     """Answers in the order of the prompts, wall seconds, and over just this run: the engine's counters, its drafts."""
 
     answers: tuple[Tokens, ...]
@@ -25,7 +25,7 @@ class Outcome:
     speculation: SpeculationCounts
 
 
-def tokens_per_second(run: Outcome) -> float:
+def tokens_per_second(run: Run) -> float:
     """The usual value of an `Asking`."""
     return sum(len(answer) for answer in run.answers) / run.seconds
 
@@ -38,7 +38,7 @@ class Session:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def run(self, prompts: Sequence[Tokens], params: SamplingParams, *, concurrency: int) -> Outcome:
+    def run(self, prompts: Sequence[Tokens], params: SamplingParams, *, concurrency: int) -> Run:
         """Answers all prompts; prompt i draws with seed `params.seed + i`."""
         waiting = self._requests(prompts, params)
         answers: dict[str, list[int]] = {request.request_id: [] for request in waiting}
@@ -54,7 +54,7 @@ class Session:
                     running -= 1
                     speculation += verdict.stats.speculation
         seconds = time.perf_counter() - start
-        return Outcome(
+        return Run(
             answers=tuple(tuple(tokens) for tokens in answers.values()),
             seconds=seconds,
             stats=_since(before, self._engine.stats()),
@@ -93,8 +93,8 @@ class Asking:
     prompts: Sequence[Tokens]
     params: SamplingParams
     concurrency: int
-    value: Callable[[Outcome], float] = tokens_per_second
-    last: Outcome = field(init=False)
+    value: Callable[[Run], float] = tokens_per_second
+    last: Run = field(init=False)
 
     def __call__(self) -> float:
         self.last = self.session.run(self.prompts, self.params, concurrency=self.concurrency)

@@ -17,11 +17,11 @@ from services.openai_api.call import Call, new_id, requests_for
 from services.openai_api.decided import decided, primed
 from services.openai_api.envelope import Envelope
 from services.openai_api.errors import ApiError, invalid
+from services.openai_api.formats import ChatFormat, CompletionFormat, Format
 from services.openai_api.health import Health
 from services.openai_api.params import sampling_params
 from services.openai_api.piece import Piece
 from services.openai_api.prompts import chat_prompt, completion_prompts
-from services.openai_api.render import ChatFormat, CompletionFormat, Format
 from services.openai_api.schema import ChatRequest, CompletionRequest, GenerationRequest
 from services.openai_api.stream import sse
 from services.openai_api.token_text import TokenText

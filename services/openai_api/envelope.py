@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from services.openai_api.call import Call
+from services.openai_api.formats import Format, Json
 from services.openai_api.piece import Piece
-from services.openai_api.render import Format, Json
 from services.openai_api.token_text import TokenText
 from services.openai_api.usage import cached_tokens, speculative_metrics, usage
 
