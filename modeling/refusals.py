@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -24,6 +26,21 @@ def check_device(name: str) -> torch.device:
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise ValueError(f"device is {name!r}, but there are only {torch.cuda.device_count()} CUDA devices")
     return device
+
+
+def check_revision(revision: str | None, source: str) -> None:
+    """transformers ignores the revision of what is not on the hub."""
+    if revision is not None and Path(source).exists():
+        raise ValueError(f"revision is {revision!r}, but {source!r} is a local directory, which has none; leave it out")
+
+
+def check_complete(source: str, missing: Collection[str]) -> None:
+    """transformers fills a weight that the checkpoint has not with random numbers, and only warns."""
+    if missing:
+        raise ValueError(
+            f"weights of {source!r} lack {len(missing)} that its config.json asks for, {min(missing)} among them; "
+            "give a whole checkpoint, or the config that belongs to it"
+        )
 
 
 def check_truncatable(config: Any) -> None:

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 
 from modeling.builtin import BUILTIN, builtin_dir
 from modeling.decoder import LEAN_ARCHITECTURES, Decoder
 from modeling.fingerprint import fingerprint
 from modeling.modules import ATTENTION, Modules
-from modeling.refusals import check_device, check_positions, check_truncatable
+from modeling.refusals import check_complete, check_device, check_positions, check_revision, check_truncatable
 from modeling.runner import Computation, SlotLimits, TargetRunner
 
 logger = logging.getLogger(__name__)
@@ -72,6 +73,7 @@ def load_target(spec: TargetSpec, *, progress: Callable[[str], None] = logger.in
         torch.set_num_threads(spec.threads)
     device = check_device(spec.device)
     source = resolve_model(spec.model, progress=progress)
+    check_revision(spec.revision, source)
     config = _load_config(source, spec)
     check_truncatable(config)
     check_positions(config)
@@ -122,17 +124,20 @@ def _load_model(source: str, spec: TargetSpec, config: Any, device: torch.device
     from transformers import AutoModelForCausalLM
 
     try:
-        model = AutoModelForCausalLM.from_pretrained(
+        loaded: Any = AutoModelForCausalLM.from_pretrained(
             source,
+            output_loading_info=True,
             config=config,
             revision=spec.revision,
             dtype=_dtype(spec, config),
             attn_implementation="sdpa" if _is_lean(config) else ATTENTION,
         )
-    except (ImportError, OSError, ValueError, KeyError) as error:
+    except (ImportError, OSError, RuntimeError, ValueError, KeyError, SafetensorError) as error:
         raise ValueError(f"weights of {source!r} could not be loaded: {_first_line(error)}") from error
-    model.to(device)  # type: ignore[arg-type]
-    model.eval()  # type: ignore[no-untyped-call]
+    model, found = loaded
+    check_complete(source, found["missing_keys"])
+    model.to(device)
+    model.eval()
     return model
 
 

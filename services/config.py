@@ -45,7 +45,7 @@ class EngineArgs(StrictModel):
     max_num_seqs: int = Field(default=16, ge=1)
     max_num_batched_tokens: int = Field(default=128, ge=1)
     max_waiting: int = Field(default=256, ge=0)
-    kv_cache_gib: float = Field(default=4.0, gt=0)
+    kv_cache_gib: float = Field(default=4.0, gt=0, allow_inf_nan=False)
     acceptance: Literal["match", "ratio"] = "match"
     speculative_config: SpeculativeConfig | None = None
 

@@ -68,6 +68,7 @@ MISTAKES = [
     (["serve", "--speculative-config", '{"method": "draft_model"}'], "error: speculative_config: method 'draft_model'"),
     (["serve", "--config", "nowhere.yaml"], "nowhere.yaml"),
     (["serve", "--device", "tpu"], "tpu"),
+    (["serve", "--kv-cache-gib", "inf"], "kv_cache_gib is inf"),
     (["generate", "--prompt", "x", "--temperature", "-1"], "temperature is -1"),
     (["generate", "--prompt", "x", "--max-tokens", "0"], "max_tokens is 0"),
     (["generate", "--prompt", "  "], "prompt is empty"),

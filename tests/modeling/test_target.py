@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -32,6 +34,7 @@ def spec(path: Path, **changes: object) -> TargetSpec:
         ({"max_model_len": 1}, "max_model_len is 1"),
         ({"kv_cache_gib": 0.0001}, "raise kv_cache_gib"),
         ({"model": "/nowhere/at/all"}, "/nowhere/at/all"),
+        ({"revision": "v2"}, "revision is 'v2'.*leave it out"),
     ],
 )
 def test_a_bad_value_is_named(llama: Path, changes: dict[str, object], words: str) -> None:
@@ -43,6 +46,26 @@ def test_a_bad_value_is_named(llama: Path, changes: dict[str, object], words: st
 def test_cuda_without_cuda_is_refused(llama: Path) -> None:
     with pytest.raises(ValueError, match="use device cpu"):
         load_target(spec(llama, device="cuda"))
+
+
+def test_a_checkpoint_that_does_not_fit_its_config_is_refused(llama: Path, tmp_path: Path) -> None:
+    """Weights that are not there would be random ones, which answer with nonsense and 200."""
+    shutil.copytree(llama, tmp_path / "m")
+    for key, value, words in (("num_hidden_layers", 4, r"lack 9 .*layers\.3\."), ("intermediate_size", 80, "mismatch")):
+        (tmp_path / "m" / "config.json").write_text(
+            json.dumps(json.loads((llama / "config.json").read_text()) | {key: value})
+        )
+        with pytest.raises(ValueError, match=words):
+            load_target(spec(tmp_path / "m"))
+
+
+@pytest.mark.parametrize("size", [0, 1000])
+def test_weights_that_were_cut_off_are_refused(llama: Path, tmp_path: Path, size: int) -> None:
+    shutil.copytree(llama, tmp_path / "m")
+    weights = tmp_path / "m" / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:size])
+    with pytest.raises(ValueError, match="could not be loaded"):
+        load_target(spec(tmp_path / "m"))
 
 
 def test_a_directory_without_config_is_refused(tmp_path: Path) -> None:
