@@ -36,8 +36,8 @@ def tiny_config(*, vocab_size: int = VOCAB_SIZE) -> LlamaConfig:
     )
 
 
-def build(checkpoint: Path, *, vocab_size: int = VOCAB_SIZE, seqs: int = 4, **config: Any) -> DraftModel:
-    context = DrafterContext(target=str(checkpoint), vocab_size=vocab_size, max_num_seqs=seqs, dtype="fp32", threads=1)
+def build(checkpoint: Path, *, seqs: int = 4, **config: Any) -> DraftModel:
+    context = DrafterContext(target=str(checkpoint), vocab_size=VOCAB_SIZE, max_num_seqs=seqs, dtype="fp32", threads=1)
     drafter = build_drafter(DraftModelConfig(model=str(checkpoint), **config), context)
     assert isinstance(drafter, DraftModel)
     return drafter

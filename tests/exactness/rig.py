@@ -24,6 +24,7 @@ from verifier.engine_config import EngineConfig
 
 LENGTH = 18
 DRAFT = 7
+LAYERS = 6
 
 PROMPTS = (
     "What is the capital of France?",
@@ -53,12 +54,12 @@ SAMPLINGS: dict[str, dict[str, object]] = {
 Answers = Mapping[Tokens, Tokens]
 
 
-def request(target: Target, index: int, sampling: str, *, name: str = "", length: int = LENGTH) -> Request:
+def request(target: Target, index: int, sampling: str) -> Request:
     messages = [{"role": "user", "content": PROMPTS[index]}]
     ids = target.tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=False)
-    options = SAMPLINGS[sampling] | {"seed": 1000 + index, "max_tokens": length}
+    options = SAMPLINGS[sampling] | {"seed": 1000 + index, "max_tokens": LENGTH}
     return Request(
-        request_id=f"{name}{index}-{sampling}",
+        request_id=f"{index}-{sampling}",
         prompt_ids=tuple(ids),
         params=SamplingParams(**options),  # type: ignore[arg-type]
     )
@@ -78,16 +79,16 @@ def answers_of(requests: list[Request], outcomes: Mapping[str, Outcome]) -> Answ
     return {r.prompt_ids: tuple(outcomes[r.request_id].tokens) for r in requests}
 
 
-def shallow_copy_of_builtin(directory: Path, layers: int = 6) -> Path:
+def shallow_copy_of_builtin(directory: Path) -> Path:
     """A draft model with the built-in's tokenizer: its first layers, as a checkpoint."""
     source = builtin_dir()
     for file in source.iterdir():
         if file.suffix in (".json", ".jinja"):
             shutil.copy(file, directory)
-    config = (source / "config.json").read_text().replace('"num_hidden_layers": 30', f'"num_hidden_layers": {layers}')
+    config = (source / "config.json").read_text().replace('"num_hidden_layers": 30', f'"num_hidden_layers": {LAYERS}')
     (directory / "config.json").write_text(config)
     weights = {name: t.to(torch.bfloat16) for name, t in load_file(source / "model.safetensors").items()}
-    kept = {name: t for name, t in weights.items() if ".layers." not in name or int(name.split(".")[2]) < layers}
+    kept = {name: t for name, t in weights.items() if ".layers." not in name or int(name.split(".")[2]) < LAYERS}
     save_file(kept, directory / "model.safetensors", {"format": "pt"})
     return directory
 

@@ -15,8 +15,8 @@ TOKENS = st.integers(0, 4)  # few ids, so that siblings and repeats happen
 
 
 @st.composite
-def drafts(draw: st.DrawFn, *, chain: bool = False, max_size: int = 12) -> Draft:
-    size = draw(st.integers(0, max_size))
+def drafts(draw: st.DrawFn, *, chain: bool = False) -> Draft:
+    size = draw(st.integers(0, 12))
     parents = tuple(i - 1 if chain else draw(st.integers(ANCHOR, i - 1)) for i in range(size))
     survival: list[float] = []
     for parent in parents:

@@ -21,9 +21,9 @@ def later(seconds: float = 30) -> float:
     return time.monotonic() + seconds
 
 
-def until(condition: Callable[[], bool], seconds: float = 30) -> None:
+def until(condition: Callable[[], bool]) -> None:
     """Waits for a condition."""
-    deadline = later(seconds)
+    deadline = later()
     while not condition():
         assert time.monotonic() < deadline, "it never came to pass"
         time.sleep(0.005)
