@@ -12,8 +12,8 @@ class EngineConfig:
 
     num_speculative_tokens: longest draft verified at once (tree nodes count). max_num_batched_tokens: rows of one
     forward. max_waiting: requests that may queue for a slot; one more is refused. draft_timeout_s: how long a step
-    waits for drafts before it decodes plainly. acceptance: which rule of `verifier.acceptance` decides; only match gives
-    the text of plain decoding.
+    waits for drafts before it decodes plainly. acceptance: the rule of `verifier.acceptance`; ratio keeps the
+    distribution of plain decoding, match also its text.
     """
 
     num_speculative_tokens: int = 0
