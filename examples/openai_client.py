@@ -1,5 +1,6 @@
 """The openai package against `paradraft serve`: a stream, and what the drafts achieved.
 
+    pip install openai
     paradraft serve                       # in another terminal
     python examples/openai_client.py
 
@@ -18,7 +19,7 @@ def main() -> None:
         api_key=os.environ.get("OPENAI_API_KEY", "none"),
     )
     model = client.models.list().data[0].id
-    ask = [{"role": "user", "content": "Repeat three times: drafts are guesses."}]
+    ask = [{"role": "user", "content": "Repeat this list and add two colours: red, green, blue, red, green, blue."}]
 
     stream = client.chat.completions.create(model=model, messages=ask, max_tokens=64, temperature=0, stream=True)
     for chunk in stream:

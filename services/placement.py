@@ -8,8 +8,7 @@ from typing import Any
 from drafters.draft_model_config import DraftModelConfig
 from services.config import AppArgs
 
-# Spinning threads of one process starve those of another: with more runnable threads than cores a two-thread product
-# was measured to take a thousand times as long.
+# As in `modeling`, which a worker may load later than torch.
 ENV = {"OMP_WAIT_POLICY": "passive"}
 
 # Where the GPU computes, the CPU only prepares its work.

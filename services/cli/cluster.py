@@ -56,12 +56,17 @@ def deployed(args: AppArgs, *, say: Callable[[str], None], verbose: bool) -> Ite
 
 def _connect(*, own: bool, verbose: bool) -> None:
     level = logging.INFO if verbose else logging.ERROR
-    ray.init(
-        address="local" if own else None,
-        include_dashboard=False if own else None,
-        log_to_driver=verbose,
-        logging_level=level,
-    )
+    try:
+        ray.init(
+            address="local" if own else None,
+            include_dashboard=False if own else None,
+            log_to_driver=verbose,
+            logging_level=level,
+        )
+    except (ConnectionError, RuntimeError) as error:
+        if own or "RAY_AUTH_MODE" in os.environ:
+            raise
+        raise RuntimeError(f"{error}; if the cluster asks for a token, set RAY_AUTH_MODE=token") from error
     heed_stop_signals()  # Ray has put a handler of its own there, which aborts the process
     logging.getLogger("ray.serve").setLevel(level)
 

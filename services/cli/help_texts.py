@@ -3,12 +3,12 @@
 METAVARS = {"dtype": "auto|fp32|bf16|fp16", "device": "auto|cpu|cuda[:N]"}
 
 ENGINE_HELP = {
-    "speculative_config": 'Who guesses ahead, e.g. \'{"model": "path/to/a/smaller/model"}\', or none. '
-    "Changes the speed, never the text. [dim]\\[default: the model-free suffix drafter][/]",
+    "speculative_config": "Who guesses ahead; changes the speed, never the text. suffix (the default), none, or "
+    'keys as JSON: \'{"model": "PATH"}\'.',
     "dtype": "Precision of weights and arithmetic. auto: the checkpoint's own, bf16 for the built-in model.",
     "device": "auto takes a GPU where there is one.",
     "threads": "CPU threads of the model. Default: what PyTorch finds.",
-    "max_model_len": "Longest prompt and answer together, in tokens. Default: what the model was trained for.",
+    "max_model_len": "Tokens of prompt and answer together. Default: what the model was trained for, at most 8192.",
     "max_num_seqs": "Requests that run at the same time.",
     "max_num_batched_tokens": "Tokens of one forward pass. Lower: smoother streams while long prompts come in.",
     "max_waiting": "Requests that may wait for a place; one more is refused.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +20,6 @@ class LocalModel:
     state: str
     path: Path
     bytes: int
-    fingerprint: str = ""
 
 
 @one_line_errors
@@ -30,36 +29,27 @@ def models() -> None:
     The built-in one, and those downloaded from the hub.
     """
     console = Console(highlight=False)
-    with console.status("looking") as status:
-        for each in (_builtin(status.update), *_from_hub()):
-            console.print(_entry(each), soft_wrap=True)
-    console.print("\nany directory with a transformers checkpoint can be served too: paradraft serve PATH", style="dim")
+    for each in (_builtin(), *_from_hub()):
+        console.print(_entry(each), soft_wrap=True)
+    hint = "any directory with a transformers checkpoint can be served too: paradraft serve PATH"
+    console.print(f"\n{hint}", style="dim", soft_wrap=True)
 
 
 def _entry(model: LocalModel) -> Text:
     facts = [model.state]
     if model.bytes:
         facts.append(f"{model.bytes / 2**20:,.0f} MiB")
-    if model.fingerprint:
-        facts.append(f"fingerprint {model.fingerprint}")
     return Text.assemble((model.name, "bold"), "  ", ", ".join(facts), (f"\n  {model.path}", "dim"))
 
 
-def _builtin(say: Callable[[str], None]) -> LocalModel:
+def _builtin() -> LocalModel:
     from modeling.builtin import BUILTIN, converted_dir  # torch
 
     path = converted_dir()
     if not (path / "config.json").exists():
         return LocalModel(name=BUILTIN, state="built in, converted at first use", path=path, bytes=0)
     size = sum(file.stat().st_size for file in path.iterdir())
-    return LocalModel(name=BUILTIN, state="ready", path=path, bytes=size, fingerprint=_fingerprint(BUILTIN, say))
-
-
-def _fingerprint(model: str, say: Callable[[str], None]) -> str:
-    from modeling.target import TargetSpec
-    from services.cli.loading import load
-
-    return load(TargetSpec(model=model, device="cpu", max_num_seqs=1, max_model_len=64), say).fingerprint
+    return LocalModel(name=BUILTIN, state="ready", path=path, bytes=size)
 
 
 def _from_hub() -> Iterator[LocalModel]:

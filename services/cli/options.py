@@ -12,7 +12,7 @@ import typer
 
 from protos.sampling_params import SamplingParams
 from services.cli.help_texts import APP_HELP, ENGINE_HELP, METAVARS, SAMPLING_HELP
-from services.cli.values import parse_mapping
+from services.cli.values import parse_mapping, parse_speculation
 from services.config import AppArgs, EngineArgs
 
 T = TypeVar("T")
@@ -44,7 +44,7 @@ class Flag:
             help=self.help + (f" [dim]\\[default: {self.default}][/]" if self.default else ""),
             rich_help_panel=self.panel,
             metavar="JSON" if self.kind is dict else METAVARS.get(self.name),
-            parser=parse_mapping if self.kind is dict else None,
+            parser=_parser(self),
             show_default=False,
         )
         annotation: object = Annotated[Optional[self.kind], option]  # noqa: UP045  a value, not a type, to mypy
@@ -102,6 +102,12 @@ def _kind(annotation: Any) -> Any:
     if annotation in {int, float, str, bool} or get_origin(annotation) is Literal:
         return annotation
     return list[str] if get_origin(annotation) is tuple else dict
+
+
+def _parser(flag: Flag) -> Callable[[str], Mapping[str, Any]] | None:
+    if flag.kind is not dict:
+        return None
+    return parse_speculation if flag.name == "speculative_config" else parse_mapping
 
 
 def _shown(default: object) -> str | None:

@@ -37,7 +37,8 @@ def serve(
         with console.status("starting Ray") as status:
             from services.cli.cluster import deployed  # ray
 
-            with deployed(args, say=status.update, verbose=verbose) as url:
+            say = status.update if console.is_terminal else console.print  # a log gets lines
+            with deployed(args, say=say, verbose=verbose) as url:
                 status.stop()
                 _greet(console, args, url)
                 _wait()
@@ -50,7 +51,9 @@ def _greet(console: Console, args: AppArgs, url: str) -> None:
     body = {"model": args.public_name, "messages": [{"role": "user", "content": "Why is the sky blue?"}]}
     key = "-H 'Authorization: Bearer YOUR_KEY' " if args.needs_key else ""
     drafts = f"drafts by {args.speculative_config.method}" if args.speculative_config else "no drafts"
-    console.print(f"[bold green]ready[/] {args.public_name} at [bold]{url}/v1[/], {drafts}; Ctrl-C stops it")
+    console.print(
+        f"[bold green]ready[/] {args.public_name} at [bold]{url}/v1[/], {drafts}; Ctrl-C stops it", soft_wrap=True
+    )
     console.print(
         f"try: curl {url}/v1/chat/completions {key}-H 'Content-Type: application/json' -d '{json.dumps(body)}'",
         markup=False,

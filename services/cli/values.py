@@ -10,6 +10,8 @@ from typing import Any
 import typer
 import yaml
 
+from drafters.registry import METHODS
+
 DEFAULT_DRAFTER: Mapping[str, Any] = {"method": "suffix", "num_speculative_tokens": 8}
 
 
@@ -43,6 +45,13 @@ def parse_mapping(text: str | Mapping[str, Any]) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise typer.BadParameter('not a JSON object; it looks like {"key": "value"}')
     return value
+
+
+def parse_speculation(text: str | Mapping[str, Any]) -> Mapping[str, Any]:
+    """As `parse_mapping`, and the bare name of a method means its defaults."""
+    if isinstance(text, str) and text.strip() in METHODS:
+        return {"method": text.strip()}
+    return parse_mapping(text)
 
 
 def _from_yaml(path: Path) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import typer
 from protos.sampling_params import SamplingParams
 from services.cli.help_texts import APP_HELP, ENGINE_HELP, SAMPLING_HELP
 from services.cli.options import app_flags, sampling_flags
-from services.cli.values import DEFAULT_DRAFTER, merged, parse_mapping
+from services.cli.values import DEFAULT_DRAFTER, merged, parse_mapping, parse_speculation
 from services.config import AppArgs, EngineArgs
 
 # Of several answers, or of what a terminal does not show.
@@ -31,6 +31,13 @@ def test_every_sampling_parameter_is_an_option_or_left_out_on_purpose() -> None:
 def test_the_help_tells_the_commands_own_defaults() -> None:
     shown = {flag.name: flag.default for flag in sampling_flags({"temperature": 0.0})}
     assert (shown["temperature"], shown["top_p"], shown["seed"]) == ("0.0", "1.0", None)
+
+
+def test_speculation_is_json_or_none_or_the_name_of_a_method() -> None:
+    assert parse_speculation("suffix") == {"method": "suffix"}
+    assert parse_speculation("none") == {}
+    with pytest.raises(typer.BadParameter, match="not JSON"):
+        parse_speculation("sufix")
 
 
 def test_a_mapping_is_json_or_none() -> None:

@@ -37,7 +37,9 @@ def test_it_answers_and_stops_without_a_trace(model: str, environment: dict[str,
         code = process.wait(timeout=STOP_TIMEOUT_S)
     assert code == 0, log.read_text()
     assert processes_of(environment) == []
-    ready, hint, stopped = log.read_text().splitlines()
+    loading, waiting, ready, hint, stopping, stopped = log.read_text().splitlines()
+    assert loading == f"loading {model}"
+    assert (waiting, stopping) == ("waiting for the first answer", "stopping")
     assert ready == f"ready tiny at http://127.0.0.1:{port}/v1, drafts by suffix; Ctrl-C stops it"
     assert f"curl http://127.0.0.1:{port}/v1/chat/completions" in hint
     assert stopped == "stopped"
@@ -52,7 +54,7 @@ def test_ctrl_c_while_it_starts_leaves_nothing_behind(model: str, environment: d
         process.send_signal(signal.SIGINT)
         code = process.wait(timeout=STOP_TIMEOUT_S)
     assert code == 0, log.read_text()
-    assert log.read_text() == "stopped\n"
+    assert log.read_text().splitlines()[-2:] == ["stopping", "stopped"]
     assert processes_of(environment) == []
 
 
@@ -69,12 +71,12 @@ def test_a_taken_port_is_told_before_anything_starts(model: str, environment: di
     ]
 
 
-def test_a_model_that_is_not_there_is_told_in_one_line(environment: dict[str, str], tmp_path: Path) -> None:
+def test_a_model_that_is_not_there_is_told_in_its_last_line(environment: dict[str, str], tmp_path: Path) -> None:
     command = [PARADRAFT, "serve", str(tmp_path), "--port", str(free_port("127.0.0.1")), *SMALL]
     done = subprocess.run(
         command, env=environment, capture_output=True, text=True, timeout=START_TIMEOUT_S, check=False
     )
     assert done.returncode == 1
-    assert "has no config.json" in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+    assert done.stderr.splitlines()[:-1] == [f"loading {tmp_path}", "stopping"]
+    assert "has no config.json" in done.stderr.splitlines()[-1]
     assert processes_of(environment) == []
