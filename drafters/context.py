@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -10,7 +14,8 @@ class DrafterContext:
     """target, revision: the target model as given to `TargetSpec`. vocab_size: ids below it may be drafted.
 
     max_num_seqs, max_model_len: the engine's limits, which size a drafter's own state. device, dtype, threads: what
-    the target runs with, and the default of a drafter that has a model.
+    the target runs with, and the default of a drafter that has a model. embedding, lm_head: the target's own, [rows,
+    hidden], where it lives in the same process; a learned drafter then shares them instead of reading them again.
     """
 
     target: str
@@ -21,3 +26,5 @@ class DrafterContext:
     device: str = "auto"
     dtype: str = "auto"
     threads: int | None = None
+    embedding: torch.Tensor | None = None
+    lm_head: torch.Tensor | None = None

@@ -50,7 +50,8 @@ class DraftQuery:
     known to have seen. The drafter truncates its state to `base_len - len(tail)`, ingests the tail, and drafts at most
     `budget` tokens; there is no commit or rollback message. `params` lets a drafter draw with the target's own noise.
     `prompt_len`: how many of the committed tokens are the prompt's.
-    `features`: target features of the tail's positions, shape [len(tail), d], or None.
+    `features`: the target's fused features that came to be known with the tail, in bf16, for a drafter that reads them.
+    They belong to positions `max(tail_start - 1, 0) .. base_len - 2`: the target has yet to process the last token.
     """
 
     request_id: str

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from modeling.target import Target
 from protos.interfaces import AsyncDrafter
-from protos.messages import Finish, Request, RequestStats, Tokens, Verdict
+from protos.messages import DraftQuery, Finish, Request, RequestStats, Tokens, Verdict
 from verifier.acceptance import Acceptance, RatioNoise, accept_match, accept_ratio
 from verifier.admission import QueueFullError, admissible
 from verifier.batcher import Batcher, Task
@@ -108,7 +108,12 @@ class Engine:
         limit = self._config.num_speculative_tokens
         self._asked = [s for s in self._batcher.running if s.decoding and s.draft_room(limit) > 0]
         if self._drafter is not None and self._asked:
-            self._drafter.send([s.query(s.draft_room(limit)) for s in self._asked])
+            self._drafter.send([self._question(s, s.draft_room(limit)) for s in self._asked])
+
+    def _question(self, sequence: Sequence, budget: int) -> DraftQuery:
+        start, stop = max(sequence.drafter_len - 1, 0), len(sequence.tokens) - 1
+        features = self._target.runner.features(sequence.slot, start, stop)
+        return sequence.query(budget, features=features)
 
     def _collect(self) -> None:
         if self._drafter is None or not self._asked:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import time
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from modeling.logprobs import token_logprob
 from modeling.sampling import TokenSampler
 from modeling.target import Target
@@ -82,7 +85,7 @@ class Sequence:
         asked = limit if own.num_speculative_tokens is None else min(limit, own.num_speculative_tokens)
         return max(min(asked, self.max_len - len(self.tokens) - 1), 0)
 
-    def query(self, budget: int) -> DraftQuery:
+    def query(self, budget: int, *, features: NDArray[np.generic] | None) -> DraftQuery:
         """Asks the drafter for what follows the committed tokens."""
         self.forget_draft()
         self._budget = budget
@@ -94,6 +97,7 @@ class Sequence:
             params=self.request.params,
             tenant=self.request.tenant,
             prompt_len=len(self.request.prompt_ids),
+            features=features,
         )
 
     def receive(self, chunk: DraftChunk) -> None:

@@ -15,7 +15,7 @@ class Recording:
         real = engine._target.runner
         self._real = real.forward
         self.num_slots, self.max_len = real.num_slots, real.max_len
-        self.keep_path, self.copy_rows = real.keep_path, real.copy_rows
+        self.keep_path, self.copy_rows, self.features = real.keep_path, real.copy_rows, real.features
         engine._target = replace(engine._target, runner=self)
 
     def forward(self, works: list[Work]) -> Forward:

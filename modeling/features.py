@@ -1,0 +1,63 @@
+"""Features: what a learned drafter is told of the target's hidden states. They lie beside the keys and values.
+
+The states of a few layers are fused into one vector for each token where they arise, so that a drafter elsewhere gets d
+numbers a token instead of one hidden state a layer. Kept by slot and row, they share the fate of the KV rows: a prefix
+that is reused brings its features along, and a drafter that lost its state is given them all again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from protos.arrays import BFLOAT16
+
+
+class Fusion(Protocol):
+    """Taps of some layers in, one vector for each row out."""
+
+    @property
+    def layers(self) -> tuple[int, ...]:
+        """Target layers whose outputs are tapped; layer i is the i-th decoder layer, counted from 0."""
+        ...
+
+    @property
+    def width(self) -> int:
+        """Numbers in a fused feature."""
+        ...
+
+    def __call__(self, taps: Sequence[torch.Tensor]) -> torch.Tensor:
+        """taps: one [R, hidden] for each of `layers`; returns [R, width]."""
+        ...
+
+
+class FeatureSlots:
+    """Storage [slots, max_len, width] in bf16: a drafter's guesses need no more, and the wire carries no more."""
+
+    def __init__(self, fusion: Fusion, *, num_slots: int, max_len: int, device: torch.device) -> None:
+        self.fusion = fusion
+        self._storage = torch.zeros(num_slots, max_len, fusion.width, dtype=torch.bfloat16, device=device)
+
+    def write(self, slots_R: torch.Tensor, rows_R: torch.Tensor, taps: Sequence[torch.Tensor]) -> None:  # noqa: N803
+        """Fuses and stores what one forward tapped of its R rows."""
+        self._storage[slots_R, rows_R] = self.fusion(taps).to(torch.bfloat16)
+
+    def read(self, slot: int, start: int, stop: int) -> NDArray[np.generic]:
+        """Features of rows start..stop-1 as a wire array [rows, width]; a copy."""
+        rows = self._storage[slot, start:stop].cpu().clone()
+        return rows.view(torch.uint16).numpy().view(BFLOAT16)
+
+    def copy_rows(self, source: int, slot: int, count: int) -> None:
+        """See KVSlots.copy_rows."""
+        if source != slot:
+            self._storage[slot, :count] = self._storage[source, :count]
+
+    def keep_path(self, slot: int, start: int, path: Sequence[int]) -> None:
+        """See KVSlots.keep_path."""
+        if any(i != node for i, node in enumerate(path)):
+            of = torch.tensor([start + node for node in path], device=self._storage.device)
+            self._storage[slot, start : start + len(path)] = self._storage[slot, of]
