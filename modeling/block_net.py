@@ -1,0 +1,224 @@
+"""BlockNet: the network of dflash and dspark, which guesses a block of tokens in one forward.
+
+A block is the anchor and MASK inputs after it. Every layer lets it look at all the text before it through the target's
+fused features, which enter as keys and values (arXiv 2602.06036). These do not depend on the block, so they are
+computed once, when the features arrive. Embedding and LM head are the target's and belong to the caller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import nn
+
+from modeling.markov import MARKOV, Confidence, MarkovKind, MarkovShape
+
+KeysValues = tuple[torch.Tensor, torch.Tensor]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockNetConfig:
+    """Sizes of a BlockNet. hidden_size, vocab_size: the target's, as embedding and LM head are.
+
+    feature_layers: target decoder layers whose outputs are fused, ascending. block_size: inputs of a block, the anchor
+    included. anchor_predicts: the anchor's own output predicts the token after it, so there are block_size predictions
+    (arXiv 2607.05147); else it predicts nothing and MASK k predicts the k-th token after the anchor. mask_token_id: a
+    token whose embedding MASK is, None for a learned one. draft_vocab: the target id of each draft id, None where they
+    are the same.
+    """
+
+    hidden_size: int
+    vocab_size: int
+    feature_layers: tuple[int, ...]
+    intermediate_size: int
+    num_layers: int
+    num_heads: int
+    num_kv_heads: int
+    head_dim: int
+    block_size: int
+    anchor_predicts: bool = True
+    mask_token_id: int | None = None
+    draft_vocab: tuple[int, ...] | None = None
+    markov: MarkovKind = "none"
+    markov_rank: int = 0
+    confidence: bool = False
+    rms_norm_eps: float = 1e-6
+    rope_theta: float = 10000.0
+
+    @property
+    def first_prediction(self) -> int:
+        """The first place of a block whose output predicts."""
+        return 0 if self.anchor_predicts else 1
+
+    @property
+    def num_predictions(self) -> int:
+        """Tokens that one block predicts."""
+        return self.block_size - self.first_prediction
+
+    @property
+    def draft_vocab_size(self) -> int:
+        """V': ids that may be drafted."""
+        return self.vocab_size if self.draft_vocab is None else len(self.draft_vocab)
+
+
+class BlockNet(nn.Module):
+    """Prefixes of shapes, written `...`, are any batch. b: rows of a batch, q: block positions, n: context positions.
+
+    Heads speak of draft ids: `draft_ids` and `target_ids` translate. `markov` and `confidence` are None where the
+    configuration has none.
+    """
+
+    def __init__(self, config: BlockNetConfig) -> None:
+        super().__init__()
+        self.config = config
+        hidden, eps = config.hidden_size, config.rms_norm_eps
+        self.fuse_linear = nn.Linear(len(config.feature_layers) * hidden, hidden, bias=False)
+        self.fuse_norm = nn.RMSNorm(hidden, eps)
+        self.mask_embedding = nn.Parameter(torch.randn(hidden) * 0.02) if config.mask_token_id is None else None
+        self.layers = nn.ModuleList(BlockLayer(config) for _ in range(config.num_layers))
+        self.norm = nn.RMSNorm(hidden, eps)
+        self._register_vocabulary(config)
+        self._register_heads(config)
+
+    def fuse(self, taps: torch.Tensor) -> torch.Tensor:
+        """Features [..., d] of the tapped layers' outputs, joined: [..., m * d]."""
+        fused: torch.Tensor = self.fuse_norm(self.fuse_linear(taps))
+        return fused
+
+    def context(self, features: torch.Tensor, positions: torch.Tensor) -> tuple[KeysValues, ...]:
+        """Each layer's keys and values, [..., kv_heads, n, head_dim], of features [..., n, d] at positions [..., n]."""
+        rotary = self._rotary(positions, features.dtype)
+        return tuple(layer.keys_values(features, rotary) for layer in self._layers())
+
+    def inputs(self, anchors: torch.Tensor, embedding: torch.Tensor) -> torch.Tensor:
+        """Blocks [..., block_size, d] after anchors [...] (target ids), with the target's embedding [V, d]."""
+        mask = self.mask_embedding if self.mask_embedding is not None else embedding[self.config.mask_token_id]
+        masks = mask.to(embedding.dtype).expand(*anchors.shape, self.config.block_size - 1, -1)
+        return torch.cat((F.embedding(anchors, embedding).unsqueeze(-2), masks), dim=-2)
+
+    def block(
+        self, embeds: torch.Tensor, positions: torch.Tensor, contexts: Sequence[KeysValues], mask: torch.Tensor
+    ) -> torch.Tensor:
+        """States [b, q, d] after the final norm, of embeds [b, q, d] at positions [b, q].
+
+        contexts: each layer's keys and values, [b, kv_heads, n, head_dim]. mask: bool [b, 1, q, n + q], True where a
+        block position may look, first at the context, then at the q. A row may hold several blocks that share a
+        context: the mask keeps them apart. Every position must see something.
+        """
+        rotary = self._rotary(positions, embeds.dtype)
+        group = self.config.num_heads // self.config.num_kv_heads
+        folded = mask.repeat(1, 1, group, 1)
+        hidden = embeds
+        for layer, context in zip(self._layers(), contexts, strict=True):
+            hidden = layer(hidden, rotary, context, folded)
+        normed: torch.Tensor = self.norm(hidden)
+        return normed
+
+    def confidence_logits(self, hidden: torch.Tensor, previous: torch.Tensor) -> torch.Tensor:
+        """Logits [...] of acceptance, from states [..., d] and the draft ids [...] of the tokens before."""
+        assert self.confidence is not None, "this net has no confidence head"
+        return self.confidence(hidden, None if self.markov is None else self.markov.previous(previous))  # type: ignore[no-any-return]
+
+    def draft_ids(self, target_ids: torch.Tensor) -> torch.Tensor:
+        """Draft id of each target id; draft_vocab_size where it cannot be drafted, which may stand before a token."""
+        return target_ids if self.t2d is None else self.t2d[target_ids]
+
+    def target_ids(self, draft_ids: torch.Tensor) -> torch.Tensor:
+        """Target id of each draft id."""
+        return draft_ids if self.d2t is None else self.d2t[draft_ids]
+
+    def _register_vocabulary(self, config: BlockNetConfig) -> None:
+        self.d2t: torch.Tensor | None
+        self.t2d: torch.Tensor | None
+        d2t = t2d = None
+        if config.draft_vocab is not None:
+            d2t = torch.tensor(config.draft_vocab)
+            t2d = torch.full((config.vocab_size,), len(d2t))
+            t2d[d2t] = torch.arange(len(d2t))
+        self.register_buffer("d2t", d2t)
+        self.register_buffer("t2d", t2d, persistent=False)
+
+    def _register_heads(self, config: BlockNetConfig) -> None:
+        outputs = config.draft_vocab_size
+        shape = MarkovShape(
+            hidden=config.hidden_size,
+            rank=config.markov_rank,
+            previous=outputs if config.draft_vocab is None else outputs + 1,
+            outputs=outputs,
+        )
+        self.markov = None if config.markov == "none" else MARKOV[config.markov](shape)
+        self.confidence = Confidence(config.hidden_size, self.markov) if config.confidence else None
+
+    def _layers(self) -> Sequence[BlockLayer]:
+        return self.layers  # type: ignore[return-value]
+
+    def _rotary(self, positions: torch.Tensor, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
+        """cos and sin [..., 1, n, head_dim] of positions [..., n], the first half of sin negated."""
+        exponents = torch.arange(0, self.config.head_dim, 2, device=positions.device) / self.config.head_dim
+        angles = positions[..., None, :, None] * self.config.rope_theta**-exponents
+        cos, sin = angles.cos(), angles.sin()
+        return torch.cat((cos, cos), dim=-1).to(dtype), torch.cat((-sin, sin), dim=-1).to(dtype)
+
+
+class BlockLayer(nn.Module):
+    """One decoder layer, as Qwen3's, but the context's keys and values stand in front of the block's own."""
+
+    def __init__(self, config: BlockNetConfig) -> None:
+        super().__init__()
+        hidden, eps = config.hidden_size, config.rms_norm_eps
+        self.head_dim, self.kv_heads = config.head_dim, config.num_kv_heads
+        query, key = config.num_heads * config.head_dim, config.num_kv_heads * config.head_dim
+        self.input_norm = nn.RMSNorm(hidden, eps)
+        self.q = nn.Linear(hidden, query, bias=False)
+        self.kv = nn.Linear(hidden, 2 * key, bias=False)
+        self.q_norm = nn.RMSNorm(config.head_dim, eps)
+        self.k_norm = nn.RMSNorm(config.head_dim, eps)
+        self.out = nn.Linear(query, hidden, bias=False)
+        self.post_norm = nn.RMSNorm(hidden, eps)
+        self.gate_up = nn.Linear(hidden, 2 * config.intermediate_size, bias=False)
+        self.down = nn.Linear(config.intermediate_size, hidden, bias=False)
+
+    def keys_values(self, x: torch.Tensor, rotary: tuple[torch.Tensor, torch.Tensor]) -> KeysValues:
+        """[..., n, d] → keys, normed and rotated, and values, each [..., kv_heads, n, head_dim]."""
+        keys, values = self.kv(x).unflatten(-1, (2, self.kv_heads, self.head_dim)).unbind(-3)
+        return _rotate(self.k_norm(keys).transpose(-3, -2), rotary), values.transpose(-3, -2)
+
+    def forward(
+        self,
+        x: torch.Tensor,
+        rotary: tuple[torch.Tensor, torch.Tensor],
+        context: KeysValues,
+        mask: torch.Tensor,
+    ) -> torch.Tensor:
+        """[b, q, d] → [b, q, d]; see BlockNet.block. mask: [b, 1, group * q, n + q]."""
+        x = x + self._attention(self.input_norm(x), rotary, context, mask)
+        gate, up = self.gate_up(self.post_norm(x)).chunk(2, dim=-1)
+        mixed: torch.Tensor = self.down(F.silu(gate) * up)
+        return x + mixed
+
+    def _attention(
+        self,
+        x: torch.Tensor,
+        rotary: tuple[torch.Tensor, torch.Tensor],
+        context: KeysValues,
+        mask: torch.Tensor,
+    ) -> torch.Tensor:
+        """The query heads that share a KV head are folded into rows, [b, kv_heads, group * q, head_dim]: on a CPU one
+        such call costs a third of one over all heads."""
+        queries = self.q_norm(self.q(x).unflatten(-1, (-1, self.head_dim)))
+        folded = _rotate(queries.transpose(1, 2), rotary).unflatten(1, (self.kv_heads, -1)).flatten(2, 3)
+        pairs = zip(context, self.keys_values(x, rotary), strict=True)
+        keys, values = (torch.cat((before, own), dim=-2) for before, own in pairs)
+        attended = F.scaled_dot_product_attention(folded, keys, values, attn_mask=mask)
+        heads = attended.unflatten(2, (-1, x.shape[1])).flatten(1, 2)
+        out: torch.Tensor = self.out(heads.transpose(1, 2).flatten(2))
+        return out
+
+
+def _rotate(x: torch.Tensor, rotary: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
+    """x [..., heads, n, head_dim]; rolling by half swaps the halves."""
+    cos, sin = rotary
+    return x * cos + x.roll(x.shape[-1] // 2, dims=-1) * sin
