@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import nn
 
+from modeling.fusion import FeatureFusion
 from modeling.markov import MARKOV, Confidence, MarkovKind, MarkovShape
 
 KeysValues = tuple[torch.Tensor, torch.Tensor]
@@ -75,17 +76,21 @@ class BlockNet(nn.Module):
         super().__init__()
         self.config = config
         hidden, eps = config.hidden_size, config.rms_norm_eps
-        self.fuse_linear = nn.Linear(len(config.feature_layers) * hidden, hidden, bias=False)
-        self.fuse_norm = nn.RMSNorm(hidden, eps)
+        self.fusion = FeatureFusion(config.feature_layers, hidden, eps)
         self.mask_embedding = nn.Parameter(torch.randn(hidden) * 0.02) if config.mask_token_id is None else None
         self.layers = nn.ModuleList(BlockLayer(config) for _ in range(config.num_layers))
         self.norm = nn.RMSNorm(hidden, eps)
         self._register_vocabulary(config)
         self._register_heads(config)
 
+    @property
+    def dtype(self) -> torch.dtype:
+        """What the net computes in."""
+        return self.norm.weight.dtype
+
     def fuse(self, taps: torch.Tensor) -> torch.Tensor:
         """Features [..., d] of the tapped layers' outputs, joined: [..., m * d]."""
-        fused: torch.Tensor = self.fuse_norm(self.fuse_linear(taps))
+        fused: torch.Tensor = self.fusion((taps,))
         return fused
 
     def context(self, features: torch.Tensor, positions: torch.Tensor) -> tuple[KeysValues, ...]:
@@ -96,8 +101,8 @@ class BlockNet(nn.Module):
     def inputs(self, anchors: torch.Tensor, embedding: torch.Tensor) -> torch.Tensor:
         """Blocks [..., block_size, d] after anchors [...] (target ids), with the target's embedding [V, d]."""
         mask = self.mask_embedding if self.mask_embedding is not None else embedding[self.config.mask_token_id]
-        masks = mask.to(embedding.dtype).expand(*anchors.shape, self.config.block_size - 1, -1)
-        return torch.cat((F.embedding(anchors, embedding).unsqueeze(-2), masks), dim=-2)
+        masks = mask.to(self.dtype).expand(*anchors.shape, self.config.block_size - 1, -1)
+        return torch.cat((F.embedding(anchors, embedding).to(self.dtype).unsqueeze(-2), masks), dim=-2)
 
     def block(
         self, embeds: torch.Tensor, positions: torch.Tensor, contexts: Sequence[KeysValues], mask: torch.Tensor
