@@ -12,8 +12,8 @@ from benchmarks.harness.baseline import Baseline
 from benchmarks.harness.loading import load
 from benchmarks.harness.options import Options, make_parser, read_options
 from benchmarks.harness.prompts import load_prompts
-from benchmarks.harness.provenance import ROOT
 from benchmarks.harness.report import Report
+from modeling.provenance import ROOT
 from modeling.target import Target
 from modeling.work import Work
 from protos.messages import Tokens

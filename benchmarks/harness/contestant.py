@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.harness.provenance import ROOT
+from modeling.provenance import ROOT
 from protos.messages import Tokens
 
 

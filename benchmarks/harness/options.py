@@ -14,9 +14,9 @@ from pathlib import Path
 import torch
 from transformers.utils import logging as transformers_logging
 
-from benchmarks.harness.provenance import ROOT
 from benchmarks.harness.tiny import save_tiny
 from modeling.builtin import BUILTIN
+from modeling.provenance import ROOT
 
 RESULTS = ROOT / "benchmarks" / "results"
 

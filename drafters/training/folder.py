@@ -1,0 +1,53 @@
+"""RunFolder: what a training run leaves on disk: the weights to use, where they come from, and the place to go on from.
+
+config.json, model.safetensors (bf16): the drafter as it was when its drafts lived longest on held-out answers.
+provenance.json: how those weights were made. training.pt: the last step, to resume from.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from modeling.block_checkpoint import save_block_net
+from modeling.block_net import BlockNet
+
+State = dict[str, Any]
+
+
+class RunFolder:
+    """Every file is written elsewhere and then renamed: it is whole or as before, whenever the process dies."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._training = path / "training.pt"
+
+    def open(self, *, resume: bool) -> State | None:
+        """The state to go on from, None at a beginning. ValueError where a run lies here that is not to be resumed."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        if not self._training.exists():
+            return None
+        if not resume:
+            raise ValueError(f"{str(self.path)!r} holds a training run; resume it, or give another folder")
+        state: State = torch.load(self._training, map_location="cpu", weights_only=True)
+        return state
+
+    def save(self, state: State) -> None:
+        """Keeps the state of the last step."""
+        work = self._training.with_suffix(".new")
+        torch.save(state, work)
+        work.replace(self._training)
+
+    def publish(self, net: BlockNet, provenance: Mapping[str, object]) -> None:
+        """Makes these the weights to use."""
+        with tempfile.TemporaryDirectory(prefix=".publish-", dir=self.path) as name:
+            work = Path(name)
+            save_block_net(net, work)
+            (work / "provenance.json").write_text(json.dumps(provenance, indent=1) + "\n")
+            for file in sorted(work.iterdir()):
+                file.replace(self.path / file.name)

@@ -1,0 +1,101 @@
+"""Losses: how far a drafter's law q is from the target's law p, and what becomes of its drafts.
+
+dflash is trained on the answers' own tokens (arXiv 2602.06036). dspark is trained on the target's laws and a little on
+the tokens, and its confidence head on the probability that a draft is accepted (arXiv 2607.05147, section 3.3).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LossWeights:
+    """What each part counts. distance is the whole L1 distance of p and q, at most 2."""
+
+    cross_entropy: float
+    distance: float
+    confidence: float
+
+
+LOSSES = {
+    "dflash": LossWeights(cross_entropy=1.0, distance=0.0, confidence=0.0),
+    "dspark": LossWeights(cross_entropy=0.1, distance=0.9, confidence=1.0),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Truth:
+    """What the drafter should have said, in draft ids; V' stands for every token that cannot be drafted.
+
+    labels, valid: [..., P]. law_ids, law_probs: [..., P, K], the target's K likeliest tokens.
+    """
+
+    labels: torch.Tensor
+    law_ids: torch.Tensor
+    law_probs: torch.Tensor
+    valid: torch.Tensor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scores:
+    """Of each prediction, [..., P]. cross_entropy is 0 where the label cannot be drafted. overlap: Σ min(p, q) over
+    the law's tokens, a lower bound of the probability that a draft drawn from q is accepted. hit: the likeliest draft
+    is the label. counts: whether the prediction is trained on."""
+
+    cross_entropy: torch.Tensor
+    distance: torch.Tensor
+    confidence: torch.Tensor
+    overlap: torch.Tensor
+    hit: torch.Tensor
+    counts: torch.Tensor
+
+    def weighted(self, weights: LossWeights, decay: float) -> tuple[torch.Tensor, torch.Tensor]:
+        """(Σ w · loss, Σ w) with w = exp(-(k-1) / decay) for the k-th prediction of a block."""
+        loss = weights.cross_entropy * self.cross_entropy + weights.distance * self.distance
+        loss = loss + weights.confidence * self.confidence
+        k = torch.arange(loss.shape[-1], device=loss.device)
+        w = self.counts * torch.exp(-k / decay)
+        return (w * loss).sum(), w.sum()
+
+
+def score(logits: torch.Tensor, confidence: torch.Tensor | None, truth: Truth) -> Scores:
+    """logits: [..., P, V'] of q in fp32. confidence: logits [..., P], None where there is no such head.
+
+    p and q are compared on the law's tokens one by one, and on all others as if they were one token, so the distance
+    is at most what it would be over the whole vocabulary.
+    """
+    size = logits.shape[-1]
+    log_q = logits.log_softmax(dim=-1)
+    known = truth.labels < size
+    of_label = log_q.gather(-1, truth.labels.clamp(max=size - 1)[..., None]).squeeze(-1)
+    ids = truth.law_ids
+    q = log_q.gather(-1, ids.clamp(max=size - 1)).exp() * (ids < size)
+    p = truth.law_probs
+    others = (q.sum(-1) - p.sum(-1)).abs()
+    distance = (q - p).abs().sum(-1) + others
+    return Scores(
+        cross_entropy=-of_label * known,
+        distance=distance,
+        confidence=_confidence_loss(confidence, distance),
+        overlap=torch.minimum(q, p).sum(-1).detach(),
+        hit=(logits.argmax(-1) == truth.labels) & truth.valid,
+        counts=truth.valid & _reachable(known),
+    )
+
+
+def _confidence_loss(logits: torch.Tensor | None, distance: torch.Tensor) -> torch.Tensor:
+    """Binary cross-entropy against the probability of acceptance, 1 - L1 / 2, which is a label: no gradient."""
+    if logits is None:
+        return torch.zeros_like(distance)
+    label = (1 - distance.detach() / 2).clamp(0, 1)
+    return F.binary_cross_entropy_with_logits(logits, label, reduction="none")
+
+
+def _reachable(known: torch.Tensor) -> torch.Tensor:
+    """Predictions up to and with the first label that cannot be drafted: no draft ever gets past it."""
+    missed = (~known).cumsum(dim=-1)
+    return (missed - (~known).long()) == 0

@@ -1,0 +1,156 @@
+"""Run: a whole training run: steps, looks at the held-out answers, checkpoints, and the best weights."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Protocol
+
+from drafters.training.answers import Split
+from drafters.training.features import FeatureSource
+from drafters.training.folder import RunFolder, State
+from drafters.training.held_out import Figures, HeldOut
+from drafters.training.ranks import Ranks
+from drafters.training.recipe import Recipe
+from drafters.training.schedule import Schedule
+from drafters.training.trainee import Trainee
+from drafters.training.trainer import Step, Trainer
+
+
+class Observer(Protocol):
+    """Is told what happens, on the leading rank only."""
+
+    def began(self, step: int, steps: int) -> None: ...
+
+    def stepped(self, step: Step) -> None: ...
+
+    def looked(self, step: int, figures: Figures) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sitting:
+    """How long to train this time, and how often to keep the state. A run may take several sittings."""
+
+    minutes: float = float("inf")
+    save_minutes: float = 5.0
+
+    def __post_init__(self) -> None:
+        for name in ("minutes", "save_minutes"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be above 0")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Material:
+    """What a run is made of. origin: which answers and which target; a resumed run must have the same. made_by: the
+    command, commit and machine, for provenance.json."""
+
+    recipe: Recipe
+    split: Split
+    source: FeatureSource
+    trainee: Trainee
+    origin: Mapping[str, Any]
+    made_by: Mapping[str, Any]
+
+
+class Run:
+    """ValueError where the folder holds a run of something else, or one that is not to be resumed."""
+
+    def __init__(self, material: Material, folder: RunFolder, *, ranks: Ranks, resume: bool) -> None:
+        recipe, trainee, split = material.recipe, material.trainee, material.split
+        self._material = material
+        self._folder = folder
+        self._ranks = ranks
+        self._schedule = Schedule(split.train, recipe, ranks)
+        self._trainer = Trainer(trainee, self._schedule, material.source, recipe, ranks=ranks)
+        predictions = trainee.net.config.num_predictions
+        self._held_out = HeldOut(split.held_out, material.source, recipe, predictions=predictions)
+        self._past = _Past()
+        state = folder.open(resume=resume)
+        if state is not None:
+            _check_same(state, material)
+            self._trainer.restore(state)
+            self._past = _Past(**state["past"])
+
+    def train(self, sitting: Sitting, observer: Observer) -> None:
+        """Trains to the end of the schedule or of the sitting, and keeps the state. Blocks for minutes to days."""
+        began = now = saved = time.monotonic()
+        observer.began(self._trainer.step, self._schedule.steps)
+        while self._trainer.step < self._schedule.steps:
+            before = now
+            step = self._trainer.advance()
+            if self._ranks.leads:
+                observer.stepped(step)
+                self._past.add(step, seconds=time.monotonic() - before)
+                self._look_if_due(step.number, observer)
+            now = time.monotonic()
+            if self._ranks.leads and now - saved >= 60 * sitting.save_minutes:
+                self._save()
+                saved = now
+            over = now - began >= 60 * sitting.minutes
+            if self._ranks.agreed(leader_says=over, device=self._trainer.device):
+                break
+        if self._ranks.leads:
+            self._save()
+
+    def _look_if_due(self, step: int, observer: Observer) -> None:
+        if step % self._material.recipe.evaluate_every and step < self._schedule.steps:
+            return
+        figures = self._held_out.figures(self._material.trainee, self._trainer.device)
+        observer.looked(step, figures)
+        if self._past.look(step, figures):
+            self._folder.publish(self._material.trainee.net, self._provenance())
+
+    def _save(self) -> None:
+        material = self._material
+        about = {"recipe": asdict(material.recipe), "origin": dict(material.origin), "past": asdict(self._past)}
+        self._folder.save(about | self._trainer.state())
+
+    def _provenance(self) -> dict[str, Any]:
+        material = self._material
+        return {
+            **material.made_by,
+            **material.origin,
+            "recipe": asdict(material.recipe),
+            "steps": self._schedule.steps,
+            "parameters": sum(each.numel() for each in material.trainee.net.parameters()),
+            "training_seconds": round(self._past.seconds),
+            "tokens_read": self._past.tokens,
+            "looks": self._past.looks,
+        }
+
+
+@dataclass(slots=True, kw_only=True)
+class _Past:
+    """What happened so far, over all sittings. losses: of the steps since the last look; looks: the figures then."""
+
+    seconds: float = 0.0
+    tokens: int = 0
+    losses: list[float] = field(default_factory=list)
+    looks: list[dict[str, Any]] = field(default_factory=list)
+
+    def add(self, step: Step, *, seconds: float) -> None:
+        self.seconds += seconds
+        self.tokens += step.tokens
+        self.losses.append(step.loss)
+
+    def look(self, step: int, figures: Figures) -> bool:
+        """True where drafts never lived longer."""
+        best = max((each["held_out"]["accepted_length"] for each in self.looks), default=0.0)
+        loss = sum(self.losses) / len(self.losses)
+        self.looks.append({"step": step, "loss": loss, "tokens": self.tokens, "held_out": asdict(figures)})
+        self.losses = []
+        return figures.accepted_length > best
+
+
+def _check_same(state: State, material: Material) -> None:
+    """A run goes on only as what it began as."""
+    differences = Recipe(**state["recipe"]).differences(material.recipe)
+    kept: dict[str, Any] = state["origin"]
+    differences |= {name: (kept.get(name), now) for name, now in material.origin.items() if kept.get(name) != now}
+    if differences:
+        name, (then, now) = next(iter(differences.items()))
+        raise ValueError(
+            f"{name} is {now!r}, but the run to resume began with {then!r}; keep it, or give another folder"
+        )
