@@ -13,10 +13,12 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
+from drafters.chains import chain, no_draft, waves
 from drafters.checkpoints import check_same_tokenizer, fitting_max_len, load_tokenizer
 from drafters.context import DrafterContext
 from drafters.draft_model_config import DraftModelConfig
-from drafters.slots import SlotState, SlotTable
+from drafters.draft_model_state import SlotState
+from drafters.slots import SlotTable
 from modeling.sampling import TokenSampler
 from modeling.target import TargetSpec, load_target
 from modeling.work import Runner, Work
@@ -62,7 +64,7 @@ class _Growing:
 
     def chunk(self) -> DraftChunk:
         """The finished draft, a chain."""
-        return _chunk(self.query, tokens=self.tokens, survival=self.survival)
+        return chain(self.query, self.tokens, self.survival, source="draft_model")
 
 
 class DraftModel:
@@ -81,39 +83,22 @@ class DraftModel:
         self._config = config
         self._vocab_size = min(vocab_size, runner.vocab_size)
         self._stop_ids = frozenset(token for token in stop_ids if token < self._vocab_size)
-        self._slots = SlotTable(runner.num_slots)
+        self._slots = SlotTable(SlotState, num_slots=runner.num_slots, max_len=runner.max_len)
 
     def draft(self, queries: Sequence[DraftQuery]) -> Iterator[DraftChunk]:
         asking = {query.request_id for query in queries}
-        for wave in _waves(queries):
+        for wave in waves(queries):
             growing: list[_Growing] = []
             for query in wave:
-                state = self._state(query, asking)
+                state = self._slots.find(query, keep=asking)
                 if state is not None and len(state.text) >= query.tail_start:
                     growing.append(self._started(query, state))
                 else:
-                    yield _chunk(query, need_from=self._need_from(query, state, asking))
+                    yield no_draft(query, need_from=self._slots.need_from(query, state, keep=asking))
             yield from self._grow(growing)
 
     def close(self, request_id: str) -> None:
         self._slots.release(request_id)
-
-    def _state(self, query: DraftQuery, asking: Collection[str]) -> SlotState | None:
-        state = self._slots.get(query.request_id)
-        if state is not None and state.tenant != query.tenant:
-            self._slots.release(query.request_id)
-            state = None
-        if state is None and query.tail_start == 0 and query.base_len <= self._runner.max_len:
-            return self._slots.admit(query.request_id, tenant=query.tenant, keep=asking)
-        return state
-
-    def _need_from(self, query: DraftQuery, state: SlotState | None, asking: Collection[str]) -> int | None:
-        """What to ask for where the tail builds on more than is held; None where no tail would help now."""
-        if query.base_len > self._runner.max_len:
-            return None
-        if state is not None:
-            return len(state.text)
-        return 0 if query.tail_start > 0 and self._slots.has_room(keep=asking) else None
 
     def _started(self, query: DraftQuery, state: SlotState) -> _Growing:
         # An id that only the target has is padding there, without a meaning that the draft model could miss.
@@ -177,36 +162,6 @@ class DraftModel:
         drawing.tokens.append(token)
         drawing.survival.append(survival)
         return len(drawing.tokens) < drawing.limit and token not in self._stop_ids
-
-
-def _waves(queries: Sequence[DraftQuery]) -> Iterator[list[DraftQuery]]:
-    """The queries in order, cut so that no request comes twice in one wave."""
-    wave: dict[str, DraftQuery] = {}
-    for query in queries:
-        if query.request_id in wave:
-            yield list(wave.values())
-            wave = {}
-        wave[query.request_id] = query
-    if wave:
-        yield list(wave.values())
-
-
-def _chunk(
-    query: DraftQuery,
-    *,
-    tokens: Sequence[int] = (),
-    survival: Sequence[float] = (),
-    need_from: int | None = None,
-) -> DraftChunk:
-    return DraftChunk(
-        request_id=query.request_id,
-        base_len=query.base_len,
-        tokens=tuple(tokens),
-        parents=tuple(range(-1, len(tokens) - 1)),
-        survival=tuple(survival),
-        source="draft_model",
-        need_from=need_from,
-    )
 
 
 def build_draft_model(config: DraftModelConfig, context: DrafterContext) -> DraftModel:

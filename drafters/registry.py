@@ -6,13 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
+from drafters.block_config import DFlashConfig, DSparkConfig
 from drafters.context import DrafterContext
 from drafters.draft_model_config import DraftModelConfig
 from drafters.suffix import build_suffix
 from drafters.suffix_config import SuffixConfig
 from protos.interfaces import Drafter
 
-DrafterConfig = SuffixConfig | DraftModelConfig
+DrafterConfig = SuffixConfig | DraftModelConfig | DFlashConfig | DSparkConfig
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,9 +30,23 @@ def _build_draft_model(config: DraftModelConfig, context: DrafterContext) -> Dra
     return build_draft_model(config, context)
 
 
+def _build_dflash(config: DFlashConfig, context: DrafterContext) -> Drafter:
+    from drafters.dflash import build_dflash
+
+    return build_dflash(config, context)
+
+
+def _build_dspark(config: DSparkConfig, context: DrafterContext) -> Drafter:
+    from drafters.dspark import build_dspark
+
+    return build_dspark(config, context)
+
+
 METHODS: dict[str, Method] = {
     "suffix": Method(config=SuffixConfig, build=build_suffix),
     "draft_model": Method(config=DraftModelConfig, build=_build_draft_model),
+    "dflash": Method(config=DFlashConfig, build=_build_dflash),
+    "dspark": Method(config=DSparkConfig, build=_build_dspark),
 }
 
 

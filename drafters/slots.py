@@ -1,81 +1,79 @@
-"""SlotTable: which request holds which KV slot of a draft model, and what is in it."""
+"""SlotTable: which request holds which KV slot of a drafter's model."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection
+from typing import Generic, Protocol, TypeVar
 
-from modeling.sampling import TokenSampler
+from protos.messages import DraftQuery
 
 
-@dataclass(slots=True, kw_only=True)
-class SlotState:
-    """A request's text and how much of it the slot holds.
-
-    `rows` leading tokens of `text` have their keys and values in the slot; once all have, those of `guessed` follow.
-    Whatever lies beyond is overwritten by the next forward. `sampler` has committed the answer's tokens among the first
-    `sampled` of the text.
-    """
+class Held(Protocol):
+    """What a table must know of a request's state. text: the tokens that the drafter has been told."""
 
     slot: int
     tenant: str
-    text: list[int] = field(default_factory=list)
-    rows: int = 0
-    guessed: list[int] = field(default_factory=list)
-    sampler: TokenSampler | None = None
-    sampled: int = 0
-
-    def synchronise(self, tail_start: int, tail: Sequence[int]) -> None:
-        """Truncates the text to `tail_start` and appends the tail.
-
-        What of the tail was there already, as text of an answer that got lost or as guesses, keeps its rows.
-        """
-        kept = min(self.rows, tail_start)
-        for held, token in zip(self.text[kept : self.rows] + self.guessed, tail, strict=False):
-            if held != token:
-                break
-            kept += 1
-        self.text[tail_start:] = tail
-        self.rows, self.guessed = kept, []
-        if self.sampled > tail_start:
-            self.sampler = None
+    text: list[int]
 
 
-class SlotTable:
+State = TypeVar("State", bound=Held)
+
+
+class SlotTable(Generic[State]):
     """One slot a request; a new request takes a free slot, else that of the least recently used one."""
 
-    def __init__(self, num_slots: int) -> None:
-        self._states: OrderedDict[str, SlotState] = OrderedDict()
+    def __init__(self, new_state: Callable[[int, str], State], *, num_slots: int, max_len: int) -> None:
+        """new_state: the empty state of (slot, tenant). max_len: the longest text that fits into a slot."""
+        self._new_state = new_state
+        self._max_len = max_len
+        self._states: OrderedDict[str, State] = OrderedDict()
         self._free = list(range(num_slots - 1, -1, -1))
 
-    def get(self, request_id: str) -> SlotState | None:
-        """The request's state, None where it never had a slot or lost it."""
-        state = self._states.get(request_id)
+    def find(self, query: DraftQuery, *, keep: Collection[str]) -> State | None:
+        """The state of a query's request; a new one where the query brings the whole text and a slot can be had.
+
+        None too for a text that does not fit. What another tenant left under the same name is dropped. Requests in
+        `keep` keep their slots.
+        """
+        if query.base_len > self._max_len:
+            return None
+        state = self._states.get(query.request_id)
+        if state is not None and state.tenant != query.tenant:
+            self.release(query.request_id)
+            state = None
         if state is not None:
-            self._states.move_to_end(request_id)
+            self._states.move_to_end(query.request_id)
+        elif query.tail_start == 0:
+            return self._admit(query, keep)
         return state
 
-    def has_room(self, *, keep: Collection[str]) -> bool:
-        """Whether `admit` would find a slot."""
-        return bool(self._free) or self._oldest(keep) is not None
-
-    def admit(self, request_id: str, *, tenant: str, keep: Collection[str]) -> SlotState | None:
-        """A slot for a new request; None where all are held by requests in `keep`."""
-        if not self._free:
-            oldest = self._oldest(keep)
-            if oldest is None:
-                return None
-            self.release(oldest)
-        state = SlotState(slot=self._free.pop(), tenant=tenant)
-        self._states[request_id] = state
-        return state
+    def need_from(self, query: DraftQuery, state: State | None, *, keep: Collection[str]) -> int | None:
+        """What to ask for where the tail builds on more than is held; None where no tail would help now."""
+        if query.base_len > self._max_len:
+            return None
+        if state is not None:
+            return len(state.text)
+        return 0 if query.tail_start > 0 and self._has_room(keep) else None
 
     def release(self, request_id: str) -> None:
         """Frees the request's slot; an unknown request does nothing."""
         state = self._states.pop(request_id, None)
         if state is not None:
             self._free.append(state.slot)
+
+    def _admit(self, query: DraftQuery, keep: Collection[str]) -> State | None:
+        if not self._free:
+            oldest = self._oldest(keep)
+            if oldest is None:
+                return None
+            self.release(oldest)
+        state = self._new_state(self._free.pop(), query.tenant)
+        self._states[query.request_id] = state
+        return state
+
+    def _has_room(self, keep: Collection[str]) -> bool:
+        return bool(self._free) or self._oldest(keep) is not None
 
     def _oldest(self, keep: Collection[str]) -> str | None:
         return next((held for held in self._states if held not in keep), None)

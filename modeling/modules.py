@@ -27,7 +27,7 @@ class Modules:
     def __init__(self, model: Any) -> None:
         self.model = model.eval()
         if next(model.parameters()).device.type == "cpu":
-            _pack_linears(self.model)
+            pack_linears(self.model)
 
     @property
     def kv_shape(self) -> KVShape:
@@ -106,12 +106,13 @@ class _PackedModule(nn.Module):
         return self.packed(x.reshape(-1, x.shape[-1])).view(*x.shape[:-1], self.packed.out_features)
 
 
-def _pack_linears(module: nn.Module) -> None:
+def pack_linears(module: nn.Module) -> None:
+    """Replaces every nn.Linear below a module on the CPU by a packed one; for inference only."""
     for name, child in module.named_children():
         if type(child) is nn.Linear:
             setattr(module, name, _PackedModule(child))
         else:
-            _pack_linears(child)
+            pack_linears(child)
 
 
 AttentionInterface.register(ATTENTION, _slot_attention)

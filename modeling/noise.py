@@ -59,9 +59,13 @@ def noise_bits(key: NoiseKey, tokens: Bits) -> Bits:
 
 def gumbel(seed: int, position: int, tokens: torch.Tensor, stream: Stream = Stream.TOKEN) -> torch.Tensor:
     """Standard Gumbel noise of int64 token ids [n] on their device, float32 [n]."""
-    bits = noise_bits(noise_key(seed, position, stream), tokens.to(torch.int64))
-    uniforms = (bits.to(torch.float64) + 0.5) / _LEVELS
-    return ((-(-uniforms.log()).log() * _GRID).round() / _GRID).to(torch.float32)
+    return _gumbel_of_tensor(noise_bits(noise_key(seed, position, stream), tokens.to(torch.int64)))
+
+
+def gumbel_rows(keys: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
+    """The same for many positions: int64 keys [..., 2], low and high, and token ids [..., n] → float32 [..., n]."""
+    low, high = keys[..., :1], keys[..., 1:]
+    return _gumbel_of_tensor(noise_bits(NoiseKey(low, high), tokens))  # type: ignore[arg-type]
 
 
 def gumbel_scalar(key: NoiseKey, token: int) -> float:
@@ -94,6 +98,11 @@ def may_exceed(bits: NDArray[np.uint32], level: NDArray[np.float32]) -> NDArray[
 def uniform(seed: int, position: int, stream: Stream, index: int = 0) -> float:
     """A uniform strictly inside (0, 1): the `index`-th draw of a stream at a position."""
     return (noise_bits(noise_key(seed, position, stream), index) + 0.5) / _LEVELS
+
+
+def _gumbel_of_tensor(bits: torch.Tensor) -> torch.Tensor:
+    uniforms = (bits.to(torch.float64) + 0.5) / _LEVELS
+    return ((-(-uniforms.log()).log() * _GRID).round() / _GRID).to(torch.float32)
 
 
 def _gumbel_of(bits: int) -> float:

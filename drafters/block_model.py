@@ -1,0 +1,75 @@
+"""BlockModel: a block net between the target's embedding and LM head, ready to draft."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+
+from drafters.block_config import BlockConfig
+from drafters.context import DrafterContext
+from modeling.block_checkpoint import check_target, load_block_net, read_config
+from modeling.block_net import BlockNet
+from modeling.checkpoint_files import Checkpoint
+from modeling.linear import Linear
+from modeling.modules import pack_linears
+from modeling.refusals import check_device
+from modeling.target import DTYPES
+from modeling.target_ends import TargetEnds, read_ends
+
+
+class DraftHead:
+    """hidden [..., d] → logits [..., V']: the target's LM head, or of a reduced vocabulary its rows."""
+
+    def __init__(self, lm_head: torch.Tensor, net: BlockNet) -> None:
+        weight = lm_head.to(net.norm.weight.device)
+        self._weight = None if net.d2t is not None else weight.to(net.dtype)
+        self._rows = None if net.d2t is None else Linear(weight[net.d2t].to(net.dtype))
+
+    def __call__(self, hidden: torch.Tensor) -> torch.Tensor:
+        if self._rows is None:
+            return F.linear(hidden, self._weight)
+        return self._rows(hidden.flatten(0, -2)).unflatten(0, hidden.shape[:-1])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockModel:
+    """embedding: [V, d], the target's own tensor where both share a process."""
+
+    net: BlockNet
+    embedding: torch.Tensor
+    head: DraftHead
+
+    @property
+    def device(self) -> torch.device:
+        """Where the net computes."""
+        return self.net.norm.weight.device
+
+
+def load_block_model(config: BlockConfig, context: DrafterContext) -> BlockModel:
+    """Reads the net, and the target's ends where they are not given; ValueError where they do not fit each other."""
+    if config.draft_threads or context.threads:
+        torch.set_num_threads(config.draft_threads or context.threads)
+    device = check_device(config.draft_device or context.device)
+    checkpoint, target = Checkpoint(config.model, config.revision), Checkpoint(context.target, context.revision)
+    shape = read_config(checkpoint)
+    check_target(shape, checkpoint, target)
+    if config.num_speculative_tokens > shape.num_predictions:
+        raise ValueError(
+            f"speculative_config: num_speculative_tokens is {config.num_speculative_tokens}, but a block of "
+            f"{config.model!r} predicts {shape.num_predictions}; ask for no more"
+        )
+    net = load_block_net(checkpoint, shape)
+    dtype = config.draft_dtype or context.dtype
+    net.to(device, net.dtype if dtype == "auto" else DTYPES[dtype]).eval().requires_grad_(requires_grad=False)
+    if device.type == "cpu":
+        pack_linears(net)
+    ends = _ends(context, target, net.dtype)
+    return BlockModel(net=net, embedding=ends.embedding.to(device), head=DraftHead(ends.lm_head, net))
+
+
+def _ends(context: DrafterContext, target: Checkpoint, dtype: torch.dtype) -> TargetEnds:
+    if context.embedding is None or context.lm_head is None:
+        return read_ends(target, dtype)
+    return TargetEnds(embedding=context.embedding, lm_head=context.lm_head)

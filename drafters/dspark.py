@@ -1,0 +1,52 @@
+"""DSpark: DFlash whose guesses follow from each other, and say how sure they are (arXiv 2607.05147)."""
+
+from __future__ import annotations
+
+import torch
+
+from drafters.block_config import DSparkConfig
+from drafters.block_draws import Draws
+from drafters.block_model import load_block_model
+from drafters.context import DrafterContext
+from drafters.dflash import DFlash, make_slots
+from modeling.markov import VanillaMarkov
+
+
+class DSpark(DFlash):
+    """The block's forward is DFlash's. Then the Markov head goes through it from left to right, for all requests at
+    once, and the confidence head estimates each token's chance from what precedes it."""
+
+    source = "dspark"
+
+    def _guess(self, hidden: torch.Tensor, anchors: torch.Tensor, draws: Draws) -> tuple[torch.Tensor, torch.Tensor]:
+        net = self._model.net
+        if net.markov is None:
+            ids, chances = super()._guess(hidden, anchors, draws)
+        else:
+            ids, chances = self._walk(net.markov, hidden, net.draft_ids(anchors), draws)
+        if net.confidence is None:
+            return ids, chances
+        previous = torch.cat((net.draft_ids(anchors)[:, None], ids[:, :-1]), dim=1)
+        return ids, net.confidence_logits(hidden, previous).float().sigmoid()
+
+    def _walk(
+        self, markov: VanillaMarkov, hidden: torch.Tensor, previous: torch.Tensor, draws: Draws
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Like _guess, one position after the other; previous: draft ids [b] of the anchors."""
+        logits = self._model.head(hidden)
+        state, ids, chances = None, [], []
+        for k in range(hidden.shape[1]):
+            bias, state = markov(previous, hidden[:, k], state)
+            drawn, chance = draws((logits[:, k] + bias)[:, None], k)
+            previous = drawn[:, 0]
+            ids.append(drawn)
+            chances.append(chance)
+        return torch.cat(ids, dim=1), torch.cat(chances, dim=1)
+
+
+def build_dspark(config: DSparkConfig, context: DrafterContext) -> DSpark:
+    """Loads the net; ValueError where it does not fit the target, or has neither head."""
+    model = load_block_model(config, context)
+    if model.net.markov is None and model.net.confidence is None:
+        raise ValueError(f"{config.model!r} has neither a Markov nor a confidence head; use method dflash")
+    return DSpark(model, make_slots(model, config, context), config)
