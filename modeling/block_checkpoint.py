@@ -50,10 +50,9 @@ def read_config(checkpoint: Checkpoint) -> BlockNetConfig:
         config = TypeAdapter(BlockNetConfig).validate_json(json.dumps(given), strict=True)
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise ValueError(
-            f"config.json of {checkpoint.name!r}: {where} is {first['input']!r}: {first['msg']}"
-        ) from error
+        key = ".".join(map(str, first["loc"]))
+        said = "lacks the key" if first["type"] == "missing" else f"has {first['input']!r} ({first['msg']}) at the key"
+        raise ValueError(f"config.json of {checkpoint.name!r} {said} {key!r}") from error
     _check_consistent(config, checkpoint.name)
     return config
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from drafters.block_config import DFlashConfig, DSparkConfig
 from drafters.context import DrafterContext
 from drafters.draft_model_config import DraftModelConfig
 from drafters.registry import METHODS, build_drafter, parse_config
@@ -18,13 +19,15 @@ def test_configuration_of_each_method() -> None:
     assert parse_config({"method": "suffix", "num_speculative_tokens": 3}) == SuffixConfig(num_speculative_tokens=3)
     given = {"method": "draft_model", "model": "m", "draft_dtype": "bf16"}
     assert parse_config(given) == DraftModelConfig(model="m", draft_dtype="bf16")
+    assert parse_config({"method": "dflash", "model": "m"}) == DFlashConfig(model="m", num_speculative_tokens=7)
+    assert parse_config({"method": "dspark", "model": "m"}) == DSparkConfig(model="m", num_speculative_tokens=7)
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({}, "method None is unknown; known: draft_model, suffix"),
-        ({"method": "sufix"}, "method 'sufix' is unknown; known: draft_model, suffix"),
+        ({}, "method None is unknown; known: dflash, draft_model, dspark, suffix"),
+        ({"method": "sufix"}, "method 'sufix' is unknown; known: dflash, draft_model, dspark, suffix"),
         ({"method": ["suffix"]}, "is unknown"),
         (
             {"method": "suffix", "num_spec_tokens": 3},

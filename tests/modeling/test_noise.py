@@ -14,6 +14,7 @@ from modeling.noise import (
     Stream,
     gumbel,
     gumbel_of_bits,
+    gumbel_rows,
     gumbel_scalar,
     may_exceed,
     noise_bits,
@@ -50,6 +51,14 @@ def test_int_array_and_tensor_agree(seed, position, stream, tokens):
 def test_cuda_agrees():
     tokens = torch.arange(1 << 20)
     assert torch.equal(gumbel(2**63 - 1, 12345, tokens), gumbel(2**63 - 1, 12345, tokens.cuda()).cpu())
+
+
+def test_rows_of_many_positions_agree_with_each_alone():
+    tokens = torch.tensor([[3, 1, 40000], [7, 7, 0]])
+    keys = torch.tensor([noise_key(2**63 - 1, 5), noise_key(0, 8191)])
+    together = gumbel_rows(keys, tokens)
+    assert torch.equal(together[0], gumbel(2**63 - 1, 5, tokens[0]))
+    assert torch.equal(together[1], gumbel(0, 8191, tokens[1]))
 
 
 def test_the_bound_is_that_of_all_values():

@@ -1,0 +1,84 @@
+"""Block drafters over tiny checkpoints, features for their queries, and the formula that their drafts follow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.harness.tiny import VOCAB_SIZE
+from drafters.context import DrafterContext
+from drafters.dflash import DFlash
+from drafters.registry import build_drafter, parse_config
+from modeling.block_checkpoint import load_block_net, read_config
+from modeling.checkpoint_files import Checkpoint
+from modeling.noise import gumbel
+from modeling.target_ends import read_ends
+from protos.arrays import BFLOAT16
+from protos.messages import DraftQuery
+from protos.sampling_params import SamplingParams
+from tests.fakes.block_nets import TINY
+
+_TABLE = torch.randn(VOCAB_SIZE, TINY.hidden_size, generator=torch.Generator().manual_seed(9)).bfloat16()
+
+Formula = tuple[list[int], list[float]]
+
+
+def features_of(tokens: Sequence[int]) -> torch.Tensor:
+    """A stand-in for a target's features: those of a position follow from the token after it."""
+    return _TABLE[torch.tensor(tokens, dtype=torch.long)]
+
+
+def featured(query: DraftQuery) -> DraftQuery:
+    """The query as an engine sends it to a drafter that reads features."""
+    known = features_of(query.tail[1:] if query.tail_start == 0 else query.tail)
+    return replace(query, features=known.view(torch.uint16).numpy().view(BFLOAT16))
+
+
+def context(target: Path, **changes: Any) -> DrafterContext:
+    given = {"vocab_size": VOCAB_SIZE, "max_num_seqs": 4, "max_model_len": 4096, "dtype": "fp32", "threads": 1}
+    return DrafterContext(target=str(target), **(given | changes))
+
+
+def build(method: str, net: Path, target: Path, *, seqs: int = 4, **keys: Any) -> DFlash:
+    given = {"method": method, "model": str(net), "num_speculative_tokens": 5}
+    drafter = build_drafter(parse_config(given | keys), context(target, max_num_seqs=seqs))
+    assert isinstance(drafter, DFlash)
+    return drafter
+
+
+@torch.inference_mode()
+def by_formula(net_folder: Path, target: Path, text: Sequence[int], params: SamplingParams, steps: int) -> Formula:
+    """Tokens and survival of a draft after `text`: one block alone, then one position after the other."""
+    checkpoint = Checkpoint(str(net_folder))
+    net = load_block_net(checkpoint, read_config(checkpoint)).float()
+    ends = read_ends(Checkpoint(str(target)), torch.float32)
+    features = features_of(text[1:]).float()
+    contexts = [(k[None], v[None]) for k, v in net.context(features, torch.arange(len(features)))]
+    size = net.config.block_size
+    mask = torch.ones(1, 1, size, len(features) + size, dtype=torch.bool)
+    places = len(text) - 1 + torch.arange(size)[None]
+    hidden = net.block(net.inputs(torch.tensor([text[-1]]), ends.embedding), places, contexts, mask)[0]
+    ids = net.target_ids(torch.arange(net.config.draft_vocab_size))
+    previous, state, reached = net.draft_ids(torch.tensor([text[-1]])), None, 1.0
+    tokens: list[int] = []
+    survival: list[float] = []
+    for k, h in enumerate(hidden[net.config.first_prediction :][:steps]):
+        logits = ends.lm_head[ids] @ h
+        if net.markov is not None:
+            bias, state = net.markov(previous, h[None], state)
+            logits = logits + bias[0]
+        scores = logits / (params.temperature or 1.0)
+        noise = 0.0 if params.greedy else gumbel(params.seed or 0, len(text) + k, ids)
+        drawn = (scores + noise).argmax()
+        chance = scores.softmax(0)[drawn]
+        if net.confidence is not None:
+            chance = net.confidence_logits(h[None], previous)[0].sigmoid()
+        reached *= float(chance)
+        tokens.append(int(ids[drawn]))
+        survival.append(reached)
+        previous = drawn[None]
+    return tokens, survival

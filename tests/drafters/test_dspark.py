@@ -1,0 +1,89 @@
+"""dspark: each guess follows from the one before, and its survival from the confidence head."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from modeling.block_checkpoint import save_block_net
+from protos.interfaces import Drafter
+from protos.sampling_params import SamplingParams
+from tests.drafters.block_drafters import build, by_formula, featured
+from tests.drafters.test_dflash import NOISY, REDUCED, TEXT, FeaturedContract, draft
+from tests.fakes.block_nets import DSPARK, random_net
+from tests.fakes.queries import GREEDY, query
+
+
+@pytest.fixture(scope="module")
+def net(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("net")
+    save_block_net(random_net(**DSPARK), folder)
+    return folder
+
+
+class TestDSpark(FeaturedContract):
+    @pytest.fixture(autouse=True)
+    def _checkpoints(self, checkpoint: Path, net: Path) -> None:
+        self.target, self.net = checkpoint, net
+
+    def make_drafter(self) -> Drafter:
+        return build("dspark", self.net, self.target)
+
+
+@pytest.mark.parametrize("params", [GREEDY, NOISY, SamplingParams(temperature=1.5, seed=8)])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"draft_vocab": REDUCED, "markov": "gated"},
+        {"draft_vocab": REDUCED, "markov": "rnn", "anchor_predicts": False},
+        {"markov": "none", "markov_rank": 0},
+        {"confidence": False},
+    ],
+)
+def test_drafts_follow_the_formula(
+    checkpoint: Path, tmp_path: Path, changes: dict[str, Any], params: SamplingParams
+) -> None:
+    save_block_net(random_net(**(DSPARK | changes)), tmp_path)
+    drafter = build("dspark", tmp_path, checkpoint)
+    for length in (1, 2, 17, 40):
+        tokens, survival = by_formula(tmp_path, checkpoint, TEXT[:length], params, 5)
+        chunk = draft(drafter, TEXT[:length], request_id=str(length), params=params)
+        assert (chunk.tokens, chunk.source) == (tuple(tokens), "dspark")
+        np.testing.assert_allclose(chunk.survival, survival, rtol=0.05)
+        drafter.close(str(length))
+
+
+def test_batch_draws_what_each_draws_alone(checkpoint: Path, tmp_path: Path) -> None:
+    save_block_net(random_net(**(DSPARK | {"markov": "rnn", "draft_vocab": REDUCED})), tmp_path)
+    params = [GREEDY, NOISY, SamplingParams(temperature=1, seed=3, top_p=0.8)]
+    queries = [
+        featured(query(TEXT[i : 4 + 9 * i], request_id=str(i), budget=5 - i, params=own))
+        for i, own in enumerate(params)
+    ]
+    together = {chunk.request_id: chunk for chunk in build("dspark", tmp_path, checkpoint).draft(queries)}
+    drafter = build("dspark", tmp_path, checkpoint)
+    for one in queries:
+        (alone,) = drafter.draft([one])
+        assert together[one.request_id].tokens == alone.tokens
+        assert len(alone.tokens) == one.budget
+
+
+def test_survival_is_the_confidence_before_the_token(checkpoint: Path, net: Path) -> None:
+    """The first estimate knows the anchor alone: it is the same whatever is drawn."""
+    drafter = build("dspark", net, checkpoint)
+    chunks = [draft(drafter, TEXT, params=SamplingParams(temperature=3, seed=i)) for i in range(8)]
+    assert len({chunk.tokens[0] for chunk in chunks}) > 1
+    assert len({chunk.survival[0] for chunk in chunks}) == 1
+    assert len({chunk.survival[1] for chunk in chunks}) > 1
+    for chunk in chunks:
+        assert list(chunk.survival) == sorted(chunk.survival, reverse=True)
+
+
+def test_survival_threshold_ends_a_draft(checkpoint: Path, net: Path) -> None:
+    whole = draft(build("dspark", net, checkpoint), TEXT)
+    cut = draft(build("dspark", net, checkpoint, min_survival=whole.survival[1]), TEXT)
+    assert cut.tokens == whole.tokens[:2]
