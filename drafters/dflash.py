@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection, Iterator, Sequence
 
 import torch
@@ -17,8 +16,6 @@ from drafters.model_config import ModelConfig
 from drafters.slots import SlotTable
 from modeling.runner import SlotLimits
 from protos.messages import DraftChunk, DraftQuery
-
-logger = logging.getLogger(__name__)
 
 INGEST_ROWS = 1024
 
@@ -126,21 +123,14 @@ class DFlash:
 
 
 def make_slots(model: BlockModel, config: ModelConfig, context: DrafterContext) -> ContextSlots:
-    """Slots for as many of the engine's sequences as draft_kv_cache_gib holds."""
+    """Slots for as many of the engine's sequences as draft_kv_cache_gib holds; the others get no drafts."""
     limits = SlotLimits(
         num_slots=context.max_num_seqs,
         max_len=context.max_model_len,
         kv_bytes=int(config.draft_kv_cache_gib * 2**30),
+        key="draft_kv_cache_gib",
     )
-    slots = ContextSlots(model.net, limits)
-    if slots.num_slots < context.max_num_seqs:
-        logger.warning(
-            "the drafter holds %d of %d sequences, the others get no drafts; raise draft_kv_cache_gib (%s)",
-            slots.num_slots,
-            context.max_num_seqs,
-            config.draft_kv_cache_gib,
-        )
-    return slots
+    return ContextSlots(model.net, limits)
 
 
 def build_dflash(config: DFlashConfig, context: DrafterContext) -> DFlash:

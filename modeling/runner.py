@@ -30,24 +30,26 @@ class Computation(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotLimits:
-    """Slots wanted, tokens of each, and the memory that all of them may take."""
+    """Slots wanted, tokens of each, and the memory that all of them may take. key: what sets it in a configuration."""
 
     num_slots: int
     max_len: int
     kv_bytes: int
+    key: str = "kv_cache_gib"
 
     def fitting(self, shape: KVShape) -> int:
         """How many slots fit; ValueError where not one does."""
         slot_bytes = shape.token_bytes * round_up(self.max_len, KV_STEP[shape.dtype])
         fitting = min(self.num_slots, self.kv_bytes // slot_bytes)
         need = f"a sequence of max_model_len {self.max_len} takes {slot_bytes / 2**20:.0f} MiB of KV memory"
-        remedy = "raise kv_cache_gib or lower max_model_len"
+        remedy = f"raise {self.key} or lower max_model_len"
         if fitting < 1:
-            raise ValueError(f"{need}, kv_cache_gib allows {self.kv_bytes / 2**20:.0f} MiB; {remedy}")
+            raise ValueError(f"{need}, {self.key} allows {self.kv_bytes / 2**20:.0f} MiB; {remedy}")
         if fitting < self.num_slots:
             logger.warning(
-                "%s: kv_cache_gib holds %d of the %d sequences of max_num_seqs; %s",
+                "%s: %s holds %d of the %d sequences of max_num_seqs; %s",
                 need,
+                self.key,
                 fitting,
                 self.num_slots,
                 remedy,

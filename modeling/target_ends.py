@@ -20,8 +20,8 @@ class TargetEnds:
     lm_head: torch.Tensor
 
 
-def read_ends(target: Checkpoint, dtype: torch.dtype) -> TargetEnds:
-    """The ends of a checkpoint on disk."""
+def read_ends(target: Checkpoint, dtype: torch.dtype | None = None) -> TargetEnds:
+    """The ends of a checkpoint on disk; dtype None leaves them as they are stored."""
     embedding = target.tensor(EMBEDDING).to(dtype)
     own_head = LM_HEAD in target.names() and not target.config.get("tie_word_embeddings", False)
     return TargetEnds(embedding=embedding, lm_head=target.tensor(LM_HEAD).to(dtype) if own_head else embedding)

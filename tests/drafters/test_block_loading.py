@@ -41,4 +41,4 @@ def test_fewer_slots_than_sequences_are_said(
     save_block_net(random_net(), tmp_path)
     with caplog.at_level(logging.WARNING):
         build("dflash", tmp_path, checkpoint, seqs=9, draft_kv_cache_gib=0.01)
-    assert "the drafter holds 5 of 9 sequences" in caplog.text
+    assert "draft_kv_cache_gib holds 5 of the 9 sequences" in caplog.text
