@@ -6,8 +6,8 @@ import gzip
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -79,8 +79,8 @@ def split_answers(
             train.append(example)
     if not train or not apart:
         raise ValueError(
-            f"{len(train)} answers to train on and {len(apart)} held out, by a share of {held_out:g}; there must be some "
-            "of both: give more answers, another share held_out, or a larger max_length"
+            f"{len(train)} answers to train on and {len(apart)} held out, by a share of {held_out:g}; some of both are "
+            "needed: give more answers, another share held_out, or a larger max_length"
         )
     apart.sort(key=lambda pair: pair[0])
     return Split(train=tuple(train), held_out=tuple(example for _, example in apart[:MOST_HELD_OUT]))
@@ -99,17 +99,9 @@ def digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def answer_lines(answers: Iterable[Answer]) -> Iterator[str]:
-    """One line of JSON for each, as `read_answers` reads them."""
-    for answer in answers:
-        yield json.dumps(
-            {
-                "domain": answer.domain,
-                "prompt": answer.prompt,
-                "temperature": answer.temperature,
-                "answer_ids": answer.answer_ids,
-            }
-        )
+def answer_line(answer: Answer) -> str:
+    """The line of JSON that `read_answers` reads, its end included."""
+    return json.dumps(asdict(answer)) + "\n"
 
 
 def _answer(line: str, where: str) -> Answer:

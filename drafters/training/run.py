@@ -21,6 +21,8 @@ from drafters.training.trainer import Step, Trainer
 class Observer(Protocol):
     """Is told what happens, on the leading rank only."""
 
+    def prepares(self, what: str) -> None: ...
+
     def began(self, step: int, steps: int) -> None: ...
 
     def stepped(self, step: Step) -> None: ...
@@ -55,9 +57,9 @@ class Material:
 
 
 class Run:
-    """ValueError where the folder holds a run of something else, or one that is not to be resumed."""
+    """Goes on from `state`, as the folder gave it; None begins. ValueError where that is the state of another run."""
 
-    def __init__(self, material: Material, folder: RunFolder, *, ranks: Ranks, resume: bool) -> None:
+    def __init__(self, material: Material, folder: RunFolder, *, ranks: Ranks, state: State | None) -> None:
         recipe, trainee, split = material.recipe, material.trainee, material.split
         self._material = material
         self._folder = folder
@@ -67,7 +69,6 @@ class Run:
         predictions = trainee.net.config.num_predictions
         self._held_out = HeldOut(split.held_out, material.source, recipe, predictions=predictions)
         self._past = _Past()
-        state = folder.open(resume=resume)
         if state is not None:
             _check_same(state, material)
             self._trainer.restore(state)
@@ -76,7 +77,8 @@ class Run:
     def train(self, sitting: Sitting, observer: Observer) -> None:
         """Trains to the end of the schedule or of the sitting, and keeps the state. Blocks for minutes to days."""
         began = now = saved = time.monotonic()
-        observer.began(self._trainer.step, self._schedule.steps)
+        if self._ranks.leads:
+            observer.began(self._trainer.step, self._schedule.steps)
         while self._trainer.step < self._schedule.steps:
             before = now
             step = self._trainer.advance()
@@ -151,6 +153,4 @@ def _check_same(state: State, material: Material) -> None:
     differences |= {name: (kept.get(name), now) for name, now in material.origin.items() if kept.get(name) != now}
     if differences:
         name, (then, now) = next(iter(differences.items()))
-        raise ValueError(
-            f"{name} is {now!r}, but the run to resume began with {then!r}; keep it, or give another folder"
-        )
+        raise ValueError(f"{name} is {now!r}, but the run to resume began with {then!r}; keep that, or begin elsewhere")

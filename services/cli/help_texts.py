@@ -27,6 +27,34 @@ APP_HELP = {
     "limits": "What one HTTP request may ask for, e.g. '{\"max_n\": 4}'.",
 }
 
+RECIPE_HELP = {
+    "layers": "Decoder layers of the drafter, each as wide as the target's.",
+    "block_size": "Tokens drafted in one forward.",
+    "taps": "Layers of the target whose outputs the drafter sees.",
+    "draft_vocab": "Only the tokens most frequent in answers are drafted, that many; 0 for all.",
+    "markov": "How a draft token bends the next one's logits (dspark).",
+    "markov_rank": "Width of that head.",
+    "batch": "Answers of one step, on all devices together.",
+    "anchors": "Blocks drawn in each answer, others in each epoch.",
+    "epochs": "Times through the answers, also a fraction; the learning rate ends at zero with them.",
+    "learning_rate": "The highest, after the warm-up.",
+    "warmup": "Share of the steps in which the learning rate rises.",
+    "clip": "Highest norm of the gradients of a step.",
+    "weight_decay": "Of AdamW.",
+    "decay": "The k-th token of a block weighs exp(-(k-1)/decay) in the loss.",
+    "law_size": "How many of the target's likeliest tokens are told apart; the others count as one.",
+    "max_length": "Prompt and answer are cut to that many tokens.",
+    "held_out": "Share of the prompts that is never trained on.",
+    "evaluate_every": "Steps between two looks at the held-out answers.",
+    "precision": "bf16 computes products in bf16 over fp32 weights.",
+    "seed": "Decides the first weights, the order of the answers and the anchors.",
+}
+
+SITTING_HELP = {
+    "minutes": "Stop after that long, and keep what is needed to resume. Default: when the epochs are over.",
+    "save_minutes": "How often that is kept meanwhile.",
+}
+
 SAMPLING_HELP = {
     "max_tokens": "Stop after that many tokens.",
     "temperature": "0 takes the likeliest token; higher is more varied.",

@@ -8,10 +8,12 @@ from typing import Annotated
 import typer
 
 from services.cli.bench import bench
+from services.cli.data import data
 from services.cli.doctor import doctor
 from services.cli.generate import generate
 from services.cli.models import models
 from services.cli.serve import serve
+from services.cli.train import train
 
 app = typer.Typer(
     name="paradraft",
@@ -24,6 +26,8 @@ app = typer.Typer(
 app.command()(serve)
 app.command()(generate)
 app.command(context_settings={"allow_interspersed_args": False, "allow_extra_args": True})(bench)
+app.command()(data)
+app.command()(train)
 app.command()(models)
 app.command()(doctor)
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.conftest import Call
 
-COMMANDS = ["serve", "generate", "bench", "models", "doctor"]
+COMMANDS = ["serve", "generate", "bench", "data", "train", "models", "doctor"]
 
 
 def test_help_names_every_command(paradraft: Call) -> None:

@@ -1,0 +1,127 @@
+"""Answering: answers of a model to many prompts, appended to a file as they come, to go on from there after a stop."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from drafters.training.answers import Answer, answer_line, read_answers
+from protos.sampling_params import SamplingParams
+from services.offline import LLM
+from services.outputs import RequestOutput
+from services.prompts import encode_chat
+
+AT_ONCE = 64  # questions given to the engine together; what a stop can lose
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A user's turn, and how its answer is to be drawn."""
+
+    prompt: str
+    domain: str
+    temperature: float
+    top_p: float
+    max_tokens: int
+
+    def params(self) -> SamplingParams:
+        """The seed hangs on the question alone: asked again, in whatever company, it has the same answer."""
+        digest = hashlib.sha256(f"{self.temperature}/{self.prompt}".encode()).digest()
+        return SamplingParams(
+            temperature=self.temperature,
+            top_p=self.top_p if self.temperature else 1.0,
+            max_tokens=self.max_tokens,
+            seed=int.from_bytes(digest[:8], "big") >> 1,
+        )
+
+    def answered(self, output: RequestOutput) -> Answer:
+        """The answer as it is kept."""
+        (answer,) = output.outputs
+        return Answer(prompt=self.prompt, domain=self.domain, temperature=self.temperature, answer_ids=answer.token_ids)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawing:
+    """How each prompt is answered: once for each temperature. ValueError where SamplingParams would not have it."""
+
+    temperatures: tuple[float, ...]
+    top_p: float
+    max_tokens: int
+
+    def __post_init__(self) -> None:
+        for temperature in self.temperatures:
+            SamplingParams(temperature=temperature, top_p=self.top_p, max_tokens=self.max_tokens)
+
+
+def read_questions(path: Path, drawing: Drawing) -> list[Question]:
+    """A line of JSON with `prompt` and perhaps `domain` for each prompt; ValueError names a line that is none."""
+    try:
+        lines = path.read_text().splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"prompts in {path} cannot be read: {error}") from error
+    prompts = [_prompt(line, f"{path}, line {number}") for number, line in enumerate(lines, 1) if line.strip()]
+    return [
+        Question(
+            prompt=prompt["prompt"],
+            domain=prompt.get("domain", ""),
+            temperature=temperature,
+            top_p=drawing.top_p,
+            max_tokens=drawing.max_tokens,
+        )
+        for prompt in prompts
+        for temperature in drawing.temperatures
+    ]
+
+
+def unanswered(questions: Sequence[Question], path: Path) -> list[Question]:
+    """Those that the file has no answer to yet, each once. A last line that a stop cut off is taken away."""
+    if path.suffix == ".gz":
+        raise ValueError(
+            f"{path} is packed, but answers are appended one by one; give a .jsonl file, and pack it later"
+        )
+    if path.exists():
+        whole = path.read_bytes()
+        if not whole.endswith(b"\n"):
+            path.write_bytes(whole[: whole.rfind(b"\n") + 1])
+    known = {(each.prompt, each.temperature) for each in read_answers(path)} if path.exists() else set()
+    open_ones = {(each.prompt, each.temperature): each for each in questions}
+    return [question for asked, question in open_ones.items() if asked not in known]
+
+
+def answer(
+    questions: Sequence[Question], llm: LLM, path: Path, *, max_model_len: int, seen: Callable[[Sequence[Answer]], None]
+) -> int:
+    """Appends the answers, telling `seen` of each lot; returns how many questions were too long to be answered."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    too_long = 0
+    for start in range(0, len(questions), AT_ONCE):
+        lot = questions[start : start + AT_ONCE]
+        prompts = [encode_chat([{"role": "user", "content": each.prompt}], llm.get_tokenizer()).ids for each in lot]
+        fitting = [
+            (question, ids)
+            for question, ids in zip(lot, prompts, strict=True)
+            if len(ids) + question.max_tokens <= max_model_len
+        ]
+        too_long += len(lot) - len(fitting)
+        outputs = llm.generate(
+            [ids for _, ids in fitting], [question.params() for question, _ in fitting], use_tqdm=False
+        )
+        answers = [question.answered(output) for (question, _), output in zip(fitting, outputs, strict=True)]
+        with path.open("a") as file:
+            file.writelines(answer_line(each) for each in answers)
+        seen(answers)
+    return too_long
+
+
+def _prompt(line: str, where: str) -> dict[str, Any]:
+    try:
+        prompt = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{where} is no JSON: {error}") from error
+    if not isinstance(prompt, dict) or not isinstance(prompt.get("prompt"), str) or not prompt["prompt"].strip():
+        raise ValueError(f'{where} is no prompt; it must look like {{"prompt": "…", "domain": "…"}}')
+    return prompt

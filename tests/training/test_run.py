@@ -1,0 +1,127 @@
+"""Run: it learns, it can be stopped anywhere, and what it leaves behind is what it says."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from drafters.training.answers import Split
+from drafters.training.ranks import Ranks
+from drafters.training.recipe import Recipe, make_recipe
+from drafters.training.run import Sitting
+from modeling.block_checkpoint import load_block_net, read_config
+from modeling.checkpoint_files import Checkpoint
+from modeling.target import Target
+from tests.training.runs import Bench, same, state_of
+from tests.training.two_ranks import train_on_two_ranks
+
+
+@pytest.fixture(scope="module")
+def bench(target: Target, split: Split, recipe: Recipe) -> Bench:
+    return Bench(target=target, split=split, recipe=recipe)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("method", ["dflash", "dspark"])
+def test_the_loss_falls_and_drafts_live_longer(bench: Bench, tmp_path: Path, method: str, precision: str) -> None:
+    markov = {"markov": "none"} if method == "dflash" else {}
+    recipe = replace(bench.recipe, method=method, precision=precision, epochs=12, evaluate_every=10, **markov)
+    seen = bench.train(tmp_path, recipe=recipe)
+    losses = [step.loss for step in seen.steps]
+    assert sum(losses[-5:]) < 0.8 * sum(losses[:5])
+    first, last = seen.looks[10], seen.looks[60]
+    assert last.loss < first.loss
+    if method == "dflash":  # its answers are learnt; dspark learns the law of a target that never gave such answers
+        assert last.accepted_length > first.accepted_length
+        assert last.accepted_length > 1.5
+    else:
+        assert last.expected_length > first.expected_length
+
+
+def test_a_run_in_sittings_is_the_run_in_one(bench: Bench, tmp_path: Path) -> None:
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    bench.train(whole)
+    sittings = [bench.train(parts, minutes=1e-9, resume=True) for _ in range(7)]
+    assert [len(each.steps) for each in sittings] == [1] * 7
+    bench.train(parts, resume=True)
+    a, b = state_of(whole), state_of(parts)
+    for state in (a, b):
+        assert state["past"].pop("seconds") > 0
+    assert a["step"] == 20
+    assert same(a, b)
+    assert (whole / "model.safetensors").read_bytes() == (parts / "model.safetensors").read_bytes()
+
+
+def test_a_run_is_not_overwritten_nor_resumed_as_another(bench: Bench, tmp_path: Path) -> None:
+    bench.train(tmp_path, minutes=1e-9)
+    with pytest.raises(ValueError, match="holds a training run"):
+        bench.train(tmp_path)
+    with pytest.raises(ValueError, match=r"learning_rate is 0\.1, but the run to resume began with 0\.005"):
+        bench.train(tmp_path, recipe=replace(bench.recipe, learning_rate=0.1), resume=True)
+
+
+def test_the_best_look_is_published_with_its_provenance(bench: Bench, tmp_path: Path) -> None:
+    seen = bench.train(tmp_path)
+    checkpoint = Checkpoint(str(tmp_path))
+    net = load_block_net(checkpoint, read_config(checkpoint))
+    assert net.config.draft_vocab is not None
+    assert len(net.config.draft_vocab) == 24
+    about = json.loads((tmp_path / "provenance.json").read_text())
+    lengths = [figures.accepted_length for figures in seen.looks.values()]
+    assert sorted(seen.looks) == [5, 10, 15, 20]
+    assert about["looks"][-1]["held_out"]["accepted_length"] == max(lengths)
+    assert (about["command"], about["answers"], about["recipe"]["method"]) == ("test", "these", "dspark")
+    assert about["parameters"] == sum(each.numel() for each in net.parameters())
+    assert about["tokens_read"] == sum(step.tokens for step in seen.steps[: about["looks"][-1]["step"]])
+
+
+def test_a_finished_run_has_nothing_more_to_do(bench: Bench, tmp_path: Path) -> None:
+    bench.train(tmp_path)
+    seen = bench.train(tmp_path, resume=True)
+    assert (seen.begins, seen.ends, seen.steps) == (20, 20, [])
+
+
+def test_ranks_learn_what_one_process_learns(bench: Bench, tmp_path: Path) -> None:
+    """The same run, its batches shared by two processes."""
+    bench.train(tmp_path / "one")
+    train_on_two_ranks(bench, tmp_path / "two")
+    one, two = state_of(tmp_path / "one"), state_of(tmp_path / "two")
+    assert one["past"]["tokens"] == two["past"]["tokens"]
+    for name, weight in one["net"].items():
+        if weight.is_floating_point():
+            assert (weight - two["net"][name]).abs().max() < 0.02 * weight.abs().max() + 1e-3, name
+    assert one["past"]["losses"] == pytest.approx(two["past"]["losses"], rel=0.02)
+
+
+def test_a_sitting_takes_time() -> None:
+    with pytest.raises(ValueError, match="minutes is 0"):
+        Sitting(minutes=0)
+
+
+@pytest.mark.parametrize(
+    ("method", "given", "said"),
+    [
+        ("eagle9", {}, "'eagle9' cannot be trained; there are: dflash, dspark"),
+        ("dspark", {"layers": 0}, "layers is 0; it must be from 1 to 64"),
+        ("dspark", {"markov": "hidden"}, "markov is 'hidden'; it must be one of none, vanilla, gated, rnn"),
+        ("dspark", {"learning_rate": float("nan")}, "learning_rate is nan"),
+        ("dflash", {"markov": "rnn"}, "dflash has no Markov head"),
+    ],
+)
+def test_a_recipe_that_cannot_be_is_refused(method: str, given: dict[str, object], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        make_recipe(method, given)
+
+
+def test_methods_differ_where_they_should() -> None:
+    assert make_recipe("dflash", {}).markov == "none"
+    assert make_recipe("dspark", {"layers": 1}) == Recipe(method="dspark", layers=1)
+
+
+def test_one_rank_alone_agrees_with_itself() -> None:
+    for says in (True, False):
+        assert Ranks().agreed(leader_says=says, device=torch.device("cpu")) is says
