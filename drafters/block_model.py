@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -12,7 +13,7 @@ from drafters.context import DrafterContext
 from modeling.block_checkpoint import check_target, load_block_net, read_config
 from modeling.block_net import BlockNet
 from modeling.checkpoint_files import Checkpoint
-from modeling.linear import Linear
+from modeling.linear import Linear, Product
 from modeling.modules import pack_linears
 from modeling.refusals import check_device
 from modeling.target import DTYPES
@@ -24,13 +25,14 @@ class DraftHead:
 
     def __init__(self, lm_head: torch.Tensor, net: BlockNet) -> None:
         weight = lm_head.to(net.norm.weight.device)
-        self._weight = None if net.d2t is not None else weight.to(net.dtype)
-        self._rows = None if net.d2t is None else Linear(weight[net.d2t].to(net.dtype))
+        self._product: Product
+        if net.d2t is None:
+            self._product = partial(F.linear, weight=weight.to(net.dtype))
+        else:
+            self._product = Linear(weight[net.d2t].to(net.dtype))
 
     def __call__(self, hidden: torch.Tensor) -> torch.Tensor:
-        if self._rows is None:
-            return F.linear(hidden, self._weight)
-        return self._rows(hidden.flatten(0, -2)).unflatten(0, hidden.shape[:-1])
+        return self._product(hidden.flatten(0, -2)).unflatten(0, hidden.shape[:-1])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

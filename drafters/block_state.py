@@ -75,7 +75,7 @@ class ContextSlots:
             head_dim=config.head_dim,
             dtype=net.dtype,
         )
-        self.num_slots = limits.fitting(shape)
+        self.num_slots = limits.fitting(shape.token_bytes * limits.max_len)
         self.max_len = limits.max_len
         self._net = net
         self._device = net.norm.weight.device

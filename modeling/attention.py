@@ -14,7 +14,7 @@ def attend(q: torch.Tensor, layer: int, plan: Plan, slots: KVSlots, scale: float
 
     Keys and values of these rows are already in the slots. The query heads that share a KV head are folded into rows,
     so one call does every head and reads each key once; the folded rows are padded (plan.QUERY_STEP) and the key length
-    is rounded up (plan.KV_STEP), which keeps the bits of a row whatever else is computed with it.
+    is rounded up (modeling.kv_step), which keeps the bits of a row whatever else is computed with it.
     """
     parts = []
     for group in plan.groups:

@@ -9,7 +9,6 @@ import torch
 
 from modeling.work import Work
 
-KV_STEP = {torch.float32: 512, torch.bfloat16: 64, torch.float16: 64}
 QUERY_STEP = 8
 
 
@@ -45,9 +44,10 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """What a plan must know of the model. group: query heads that share a KV head."""
+    """What a plan must know of the model. group: query heads that share a KV head. kv_step: see modeling.kv_step."""
 
     group: int
+    kv_step: int
     dtype: torch.dtype
     device: torch.device
 
@@ -129,7 +129,7 @@ def _attention_group(
     works: Sequence[Work], offsets: Sequence[int], total: int, layout: Layout
 ) -> tuple[AttentionGroup, list[int | None]]:
     size = max(len(w.tokens) for w in works)
-    kv_len = round_up(max(w.start + len(w.tokens) for w in works), KV_STEP[layout.dtype])
+    kv_len = round_up(max(w.start + len(w.tokens) for w in works), layout.kv_step)
     rows: list[int | None] = [
         offset + i if i < len(w.tokens) else None for w, offset in zip(works, offsets, strict=True) for i in range(size)
     ]

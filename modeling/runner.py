@@ -12,7 +12,8 @@ import torch
 from numpy.typing import NDArray
 
 from modeling.features import FeatureSlots, Fusion
-from modeling.plan import KV_STEP, Layout, Plan, make_plan, round_up
+from modeling.kv_step import kv_step
+from modeling.plan import Layout, Plan, make_plan, round_up
 from modeling.slots import KVShape, KVSlots
 from modeling.work import Forward, Work
 
@@ -37,9 +38,8 @@ class SlotLimits:
     kv_bytes: int
     key: str = "kv_cache_gib"
 
-    def fitting(self, shape: KVShape) -> int:
-        """How many slots fit; ValueError where not one does."""
-        slot_bytes = shape.token_bytes * round_up(self.max_len, KV_STEP[shape.dtype])
+    def fitting(self, slot_bytes: int) -> int:
+        """How many slots of that size fit; ValueError where not one does."""
         fitting = min(self.num_slots, self.kv_bytes // slot_bytes)
         need = f"a sequence of max_model_len {self.max_len} takes {slot_bytes / 2**20:.0f} MiB of KV memory"
         remedy = f"raise {self.key} or lower max_model_len"
@@ -62,13 +62,14 @@ class TargetRunner:
 
     def __init__(self, computation: Computation, limits: SlotLimits, *, vocab_size: int, device: torch.device) -> None:
         shape = computation.kv_shape
-        rows = round_up(limits.max_len, KV_STEP[shape.dtype])
+        step = kv_step(shape.dtype, kv_heads=shape.kv_heads, head_dim=shape.head_dim, device=device)
+        rows = round_up(limits.max_len, step)
         self._computation = computation
-        self._layout = Layout(group=shape.group, dtype=shape.dtype, device=device)
+        self._layout = Layout(group=shape.group, kv_step=step, dtype=shape.dtype, device=device)
         self.device = device
         self.vocab_size = vocab_size
         self.max_len = limits.max_len
-        self.num_slots = limits.fitting(shape)
+        self.num_slots = limits.fitting(shape.token_bytes * rows)
         self._slots = KVSlots(shape, num_slots=self.num_slots, max_len=rows, device=device)
         self._features: FeatureSlots | None = None
 

@@ -40,7 +40,7 @@ class EngineArgs(StrictModel):
     revision: str | None = None
     dtype: Literal["auto", "fp32", "bf16", "fp16", "float32", "bfloat16", "float16"] = "auto"
     device: str = "auto"
-    threads: int | None = Field(default=None, ge=1)
+    threads: int | None = Field(default=None, ge=1, le=1024)
     max_model_len: int | None = Field(default=None, ge=2)
     max_num_seqs: int = Field(default=16, ge=1)
     max_num_batched_tokens: int = Field(default=128, ge=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncGenerator, Sequence
 from typing import Any, cast
@@ -23,7 +24,8 @@ from services.serve_logging import log_through_serve
 logger = logging.getLogger(__name__)
 
 SCRAPE_TIMEOUT_S = 5.0
-UNAVAILABLE = Refusal(status=503, message="the verifier went away; send the request again", retry_after_s=1)
+PATIENCE_S = 5.0
+UNAVAILABLE = Refusal(status=503, message="no verifier answers; send the request again", retry_after_s=1)
 
 
 class ServeBackend:
@@ -40,15 +42,22 @@ class ServeBackend:
         return card
 
     async def generate(self, requests: Sequence[Request]) -> AsyncGenerator[Outcome]:
-        """See Backend."""
+        """See Backend. Serve holds a call for as long as no verifier runs; this refuses it after a while."""
         outcomes = cast("DeploymentResponseGenerator[Any]", self._stream.generate.remote(requests))
+        first = asyncio.ensure_future(anext(outcomes))
         try:
+            while not (await asyncio.wait({first}, timeout=PATIENCE_S))[0]:
+                await asyncio.wait_for(self.card(), PATIENCE_S)
+            yield await first
             async for outcome in outcomes:
                 yield outcome
+        except TimeoutError:
+            yield UNAVAILABLE
         except (RayError, RayServeException):
             logger.exception("lost the verifier of %s", requests[0].request_id)
             yield UNAVAILABLE
         finally:
+            first.cancel()
             outcomes.cancel()  # type: ignore[no-untyped-call]
 
     async def metrics(self) -> list[list[Metric]]:

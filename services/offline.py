@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from collections import defaultdict, deque
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -144,6 +145,8 @@ class LLM:
         run = _Run(waiting=deque(requests))
         self._runs.append(run)
         try:
+            if any(other.thread != run.thread for other in self._runs):
+                raise RuntimeError("this LLM is answering another thread; give each thread its own, or serve the model")
             while run.waiting or run.open_ids:
                 self._admit(run)
                 if not run.news:
@@ -182,6 +185,7 @@ class _Run:
     waiting: deque[Request]
     open_ids: set[str] = field(default_factory=set)
     news: deque[Verdict] = field(default_factory=deque)
+    thread: int = field(default_factory=threading.get_ident)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,6 +211,8 @@ class _Job:
 def _one_each(params: SamplingParams | Sequence[SamplingParams] | None, count: int) -> Sequence[SamplingParams]:
     if params is None or isinstance(params, SamplingParams):
         return [params or SamplingParams()] * count
+    if isinstance(params, Mapping) or not all(isinstance(each, SamplingParams) for each in params):
+        raise ValueError(f"{str(params)[:80]!r} is no sampling_params; give SamplingParams(…), or one for each prompt")
     if len(params) != count:
         raise ValueError(f"{len(params)} sampling_params for {count} prompts; give one, or one for each prompt")
     return params

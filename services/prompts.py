@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
@@ -24,7 +24,7 @@ class EncodedPrompt:
 
 def encode(prompts: Prompt | Sequence[Prompt], tokenizer: Any) -> list[EncodedPrompt]:
     """One prompt or several: string, token ids, `{"prompt": …}` or `{"prompt_token_ids": …}`; ValueError otherwise."""
-    if isinstance(prompts, str | Mapping) or _is_ids(prompts):
+    if isinstance(prompts, str | Mapping) or _is_ids(prompts) or not isinstance(prompts, Iterable):
         return [_encode_one(prompts, tokenizer)]
     return [_encode_one(prompt, tokenizer) for prompt in prompts]
 
@@ -73,7 +73,7 @@ def _encode_one(prompt: object, tokenizer: Any) -> EncodedPrompt:
 def _is_ids(value: object) -> TypeGuard[Sequence[int]]:
     return (
         isinstance(value, Sequence)
-        and not isinstance(value, str)
+        and not isinstance(value, str | bytes)
         and len(value) > 0
         and all(isinstance(item, int) and not isinstance(item, bool) for item in value)
     )

@@ -197,6 +197,7 @@ class Engine:
         return verdict
 
     def _fail(self, sequence: Sequence, reason: str) -> Verdict:
+        sequence.take_news()  # of tokens that were drawn before the failure, and that nobody will get
         sequence.error = reason
         return self._end(sequence, Finish.ERROR)
 

@@ -8,8 +8,9 @@ import torch
 from transformers import PretrainedConfig
 
 from modeling.attention import attend
+from modeling.kv_step import kv_step
 from modeling.linear import Linear
-from modeling.plan import KV_STEP, Layout, make_plan, round_up
+from modeling.plan import Layout, make_plan, round_up
 from modeling.slots import KVShape, KVSlots
 from modeling.work import Work
 
@@ -30,7 +31,9 @@ class ForwardParts:
             [Linear(torch.randn(*shape).to(dtype)) for shape in shapes] for _ in range(config.num_hidden_layers)
         ]
         self._lm_head = Linear(torch.randn(config.vocab_size, hidden).to(dtype))
-        rows = round_up(max_len, KV_STEP[dtype])
+        cpu = torch.device("cpu")
+        step = kv_step(dtype, kv_heads=kv_heads, head_dim=self._head_dim, device=cpu)
+        rows = round_up(max_len, step)
         shape = KVShape(
             layers=len(self._layers),
             group=self._heads // kv_heads,
@@ -38,9 +41,9 @@ class ForwardParts:
             head_dim=self._head_dim,
             dtype=dtype,
         )
-        self._slots = KVSlots(shape, num_slots=num_slots, max_len=rows, device=torch.device("cpu"))
+        self._slots = KVSlots(shape, num_slots=num_slots, max_len=rows, device=cpu)
         self._slots.storage.normal_()
-        self._layout = Layout(group=shape.group, dtype=dtype, device=torch.device("cpu"))
+        self._layout = Layout(group=shape.group, kv_step=step, dtype=dtype, device=cpu)
 
     @torch.inference_mode()
     def linears(self, rows: int) -> Callable[[], None]:

@@ -41,6 +41,7 @@ def test_a_model_alone_means_draft_model() -> None:
     [
         ({"max_num_seq": 4}, ["'max_num_seq'", "'max_num_seqs'"]),
         ({"gpu_memory_utilization": 0.9}, ["'gpu_memory_utilization'", "known keys"]),
+        ({"threads": 100_000}, ["threads", "100000", "1024"]),
         ({"max_num_seqs": 0}, ["max_num_seqs", "0", "greater than or equal to 1"]),
         ({"dtype": "fp64"}, ["dtype", "'fp64'", "bf16"]),
         ({"device": "tpu"}, ["device", "'tpu'", "cuda"]),

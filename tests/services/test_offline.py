@@ -6,6 +6,7 @@ import itertools
 import signal
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -83,9 +84,11 @@ def test_a_prompt_may_be_text_ids_or_a_mapping(plain: LLM) -> None:
     assert [o.prompt for o in at_once] == ["hello", None, "hello", None]
 
 
-@pytest.mark.parametrize("prompt", [1, None, {"text": "x"}, {"prompt_token_ids": "x"}, ["x", 1], [True], [[]]], ids=str)
+@pytest.mark.parametrize(
+    "prompt", [1, None, b"hi", [b"hi"], {"text": "x"}, {"prompt_token_ids": "x"}, ["x", 1], [True], [[]]], ids=str
+)
 def test_what_is_no_prompt_is_refused(plain: LLM, prompt: object) -> None:
-    with pytest.raises((ValueError, TypeError)):
+    with pytest.raises(ValueError, match="is no prompt"):
         plain.generate(prompt, GREEDY, use_tqdm=False)  # type: ignore[arg-type]
 
 
@@ -236,3 +239,19 @@ def test_after_close_generating_is_an_error(model: str) -> None:
     llm.close()
     with pytest.raises(RuntimeError, match="closed"):
         llm.generate("hello", GREEDY, use_tqdm=False)
+
+
+def test_another_thread_is_refused_and_harms_nothing(plain: LLM) -> None:
+    expected = only(plain.generate("abcabcabc", GREEDY, use_tqdm=False)).token_ids
+    stream = plain.stream("abcabcabc", GREEDY)
+    got = list(next(stream).tokens)
+    with ThreadPoolExecutor(1) as pool, pytest.raises(RuntimeError, match="another thread"):
+        pool.submit(plain.generate, "xyz", GREEDY, use_tqdm=False).result()
+    got += [token for verdict in stream for token in verdict.tokens]
+    assert tuple(got) == expected
+
+
+@pytest.mark.parametrize("params", [{"temperature": 0}, [{"temperature": 0}], ["greedy"]])
+def test_what_is_no_sampling_params_is_refused(plain: LLM, params: object) -> None:
+    with pytest.raises(ValueError, match="is no sampling_params"):
+        plain.generate("hi", params, use_tqdm=False)  # type: ignore[arg-type]

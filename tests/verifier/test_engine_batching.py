@@ -7,13 +7,16 @@ from dataclasses import replace
 import pytest
 
 from modeling.target import Target
+from protos.draft import Draft
 from protos.messages import Finish
 from tests.fakes.recording import Recording
 from tests.fakes.requests import request
 from tests.fakes.running import run
 from tests.fakes.scripted import oracle, partial
 from tests.verifier.conftest import MakeEngine
+from verifier.acceptance import Acceptance, accept_match
 from verifier.admission import QueueFullError
+from verifier.target_rows import SequenceRows
 
 
 def test_rows_of_a_step_are_bounded_and_streams_go_on_beside_long_prompts(make_engine: MakeEngine) -> None:
@@ -48,6 +51,30 @@ def test_a_failed_forward_ends_its_requests_and_nothing_else(make_engine: MakeEn
     assert failed.error is not None
     assert engine.stats().num_requests_running == 0
     assert run(engine, [request("next")])["next"].tokens == base.tokens
+
+
+def test_a_failed_acceptance_ends_its_request_alone_and_half_tells_nothing(
+    make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Case K7: the tokens that were drawn before the exception come neither as ids nor as text."""
+    base = run(make_engine(), [request()])["r"]
+    engine = make_engine()
+
+    def fails_for_one(draft: Draft, rows: SequenceRows) -> Acceptance:
+        accepted = accept_match(draft, rows)
+        if draft.request_id == "hit" and draft.base_len == len(request().prompt_ids) + 3:
+            raise RuntimeError("injected")
+        return accepted
+
+    monkeypatch.setattr("verifier.engine.accept_match", fails_for_one)
+    answers = run(engine, [request("hit"), request("beside")])
+    hit = answers["hit"]
+    assert (hit.finish, hit.error) == (Finish.ERROR, "acceptance failed")
+    assert hit.tokens == base.tokens[:3]
+    assert base.text.startswith(hit.text)
+    assert len(hit.text) < len(base.text)
+    assert answers["beside"].tokens == base.tokens
+    assert engine.stats().num_requests_running == 0
 
 
 def test_a_hundred_aborts_leave_nothing_behind(make_engine: MakeEngine) -> None:
@@ -168,9 +195,10 @@ def test_a_reused_prefix_holds_committed_tokens_only(make_engine: MakeEngine, ti
     drafter = partial({request().prompt_ids: tuple(base.tokens)}, 2, vocab_size=tiny_target.vocab_size)
     engine = make_engine(drafter)
     first = run(engine, [request("one", max_tokens=10)])["one"]
-    longer = replace(request("two"), prompt_ids=request().prompt_ids + tuple(first.tokens) + (65, 66))
+    whole = request().prompt_ids + tuple(first.tokens)
+    longer = replace(request("two"), prompt_ids=whole + whole[:8])
     second = run(engine, [longer])["two"]
-    assert second.stats.cached_prompt_tokens <= len(request().prompt_ids) + len(first.tokens)
+    assert second.stats.cached_prompt_tokens <= len(whole)
     assert second.tokens == run(make_engine(), [replace(longer, request_id="alone")])["alone"].tokens
 
 
