@@ -10,9 +10,10 @@ import torch.nn.functional as F  # noqa: N812
 
 from drafters.block_config import BlockConfig
 from drafters.context import DrafterContext
-from modeling.block_checkpoint import check_target, load_block_net, read_config
+from modeling.block_checkpoint import check_target, load_block_net, load_fusion, read_config
 from modeling.block_net import BlockNet
 from modeling.checkpoint_files import Checkpoint
+from modeling.fusion import FeatureFusion
 from modeling.linear import Linear, Product
 from modeling.modules import pack_linears
 from modeling.refusals import check_device
@@ -69,6 +70,18 @@ def load_block_model(config: BlockConfig, context: DrafterContext) -> BlockModel
         pack_linears(net)
     ends = _ends(context, target, net.dtype)
     return BlockModel(net=net, embedding=ends.embedding.to(device), head=DraftHead(ends.lm_head, net))
+
+
+def read_fusion(config: BlockConfig, context: DrafterContext) -> FeatureFusion:
+    """The net's first part, for the process and the device of the target; ValueError where it does not fit it."""
+    checkpoint, target = Checkpoint(config.model, config.revision), Checkpoint(context.target, context.revision)
+    shape = read_config(checkpoint)
+    check_target(shape, checkpoint, target)
+    device = check_device(context.device)
+    fusion = load_fusion(checkpoint, shape).to(device).eval().requires_grad_(requires_grad=False)
+    if device.type == "cpu":
+        pack_linears(fusion)
+    return fusion
 
 
 def _ends(context: DrafterContext, target: Checkpoint, dtype: torch.dtype) -> TargetEnds:

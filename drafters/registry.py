@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from drafters.block_config import DFlashConfig, DSparkConfig
+from drafters.block_config import BlockConfig, DFlashConfig, DSparkConfig
 from drafters.context import DrafterContext
 from drafters.draft_model_config import DraftModelConfig
 from drafters.suffix import build_suffix
 from drafters.suffix_config import SuffixConfig
 from protos.interfaces import Drafter
+
+if TYPE_CHECKING:
+    from modeling.features import Fusion
 
 DrafterConfig = SuffixConfig | DraftModelConfig | DFlashConfig | DSparkConfig
 
@@ -22,6 +25,7 @@ class Method:
 
     config: type[Any]
     build: Callable[[Any, DrafterContext], Drafter]
+    fusion: Callable[[Any, DrafterContext], Fusion] | None = None
 
 
 def _build_draft_model(config: DraftModelConfig, context: DrafterContext) -> Drafter:
@@ -42,11 +46,17 @@ def _build_dspark(config: DSparkConfig, context: DrafterContext) -> Drafter:
     return build_dspark(config, context)
 
 
+def _block_fusion(config: BlockConfig, context: DrafterContext) -> Fusion:
+    from drafters.block_model import read_fusion
+
+    return read_fusion(config, context)
+
+
 METHODS: dict[str, Method] = {
     "suffix": Method(config=SuffixConfig, build=build_suffix),
     "draft_model": Method(config=DraftModelConfig, build=_build_draft_model),
-    "dflash": Method(config=DFlashConfig, build=_build_dflash),
-    "dspark": Method(config=DSparkConfig, build=_build_dspark),
+    "dflash": Method(config=DFlashConfig, build=_build_dflash, fusion=_block_fusion),
+    "dspark": Method(config=DSparkConfig, build=_build_dspark, fusion=_block_fusion),
 }
 
 
@@ -76,7 +86,17 @@ def parse_config(speculative_config: Mapping[str, object]) -> DrafterConfig:
 
 def build_drafter(config: DrafterConfig, context: DrafterContext) -> Drafter:
     """The drafter that a configuration describes; ValueError where it does not fit the target in `context`."""
+    return _method_of(config).build(config, context)
+
+
+def build_fusion(config: DrafterConfig, context: DrafterContext) -> Fusion | None:
+    """What the verifier runs for such a drafter, to send it features; None where it reads none."""
+    fusion = _method_of(config).fusion
+    return None if fusion is None else fusion(config, context)
+
+
+def _method_of(config: DrafterConfig) -> Method:
     for method in METHODS.values():
         if isinstance(config, method.config):
-            return method.build(config, context)
+            return method
     raise ValueError(f"no method has a configuration of type {type(config).__name__}; use parse_config")

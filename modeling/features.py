@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from modeling.work import Work
 from protos.arrays import BFLOAT16
 
 
@@ -35,16 +36,33 @@ class Fusion(Protocol):
         ...
 
 
+class Slots(Protocol):
+    """What keeps something for each row of each slot: a runner its keys and values, FeatureSlots features."""
+
+    def copy_rows(self, source: int, slot: int, count: int) -> None: ...
+
+    def keep_path(self, slot: int, start: int, path: Sequence[int]) -> None: ...
+
+
 class FeatureSlots:
-    """Storage [slots, max_len, width] in bf16: a drafter's guesses need no more, and the wire carries no more."""
+    """Storage [slots, max_len, width] in bf16: a drafter's guesses need no more, and the wire carries no more.
+
+    Whoever runs the target does here what it does to its KV slots.
+    """
 
     def __init__(self, fusion: Fusion, *, num_slots: int, max_len: int, device: torch.device) -> None:
         self.fusion = fusion
         self._storage = torch.zeros(num_slots, max_len, fusion.width, dtype=torch.bfloat16, device=device)
 
-    def write(self, slots_R: torch.Tensor, rows_R: torch.Tensor, taps: Sequence[torch.Tensor]) -> None:  # noqa: N803
-        """Fuses and stores what one forward tapped of its R rows."""
-        self._storage[slots_R, rows_R] = self.fusion(taps).to(torch.bfloat16)
+    @torch.inference_mode()
+    def write(self, works: Sequence[Work], taps: Sequence[torch.Tensor]) -> None:
+        """Fuses and stores what one forward of `works` tapped of its rows."""
+        fused = self.fusion(taps).to(torch.bfloat16)
+        row = 0
+        for work in works:
+            size = len(work.tokens)
+            self._storage[work.slot, work.start : work.start + size] = fused[row : row + size]
+            row += size
 
     def read(self, slot: int, start: int, stop: int) -> NDArray[np.generic]:
         """Features of rows start..stop-1 as a wire array [rows, width]; a copy."""

@@ -20,5 +20,5 @@ class FeatureFusion(nn.Module):
 
     def forward(self, taps: Sequence[torch.Tensor]) -> torch.Tensor:
         """taps: the outputs of `layers`, [..., hidden] each; returns [..., hidden]."""
-        fused: torch.Tensor = self.norm(self.linear(torch.cat(tuple(taps), dim=-1)))
+        fused: torch.Tensor = self.norm(self.linear(torch.cat(tuple(taps), dim=-1).to(self.norm.weight.dtype)))
         return fused

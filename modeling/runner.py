@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
-from modeling.features import FeatureSlots, Fusion
 from modeling.kv_step import kv_step
 from modeling.plan import Layout, Plan, make_plan, round_up
 from modeling.slots import KVShape, KVSlots
@@ -71,33 +68,16 @@ class TargetRunner:
         self.max_len = limits.max_len
         self.num_slots = limits.fitting(shape.token_bytes * rows)
         self._slots = KVSlots(shape, num_slots=self.num_slots, max_len=rows, device=device)
-        self._features: FeatureSlots | None = None
-
-    def fuse(self, fusion: Fusion) -> None:
-        """From now on each forward leaves fused features in the slots it writes."""
-        slots, rows = self.num_slots, self._slots.max_len
-        self._features = FeatureSlots(fusion, num_slots=slots, max_len=rows, device=self.device)
 
     @torch.inference_mode()
     def forward(self, works: Sequence[Work], *, taps: tuple[int, ...] = ()) -> Forward:
         """One packed forward. Blocks."""
-        plan = make_plan(works, self._layout)
-        if self._features is None:
-            return self._computation.forward(plan, self._slots, taps)
-        forward = self._computation.forward(plan, self._slots, (*taps, *self._features.fusion.layers))
-        self._features.write(plan.slots, plan.kv_rows, forward.taps[len(taps) :])
-        return replace(forward, taps=forward.taps[: len(taps)])
-
-    def features(self, slot: int, start: int, stop: int) -> NDArray[np.generic] | None:
-        """See Runner.features."""
-        return None if self._features is None else self._features.read(slot, start, stop)
+        return self._computation.forward(make_plan(works, self._layout), self._slots, taps)
 
     @torch.inference_mode()
     def copy_rows(self, source: int, slot: int, count: int) -> None:
         """See Runner.copy_rows."""
         self._slots.copy_rows(source, slot, count)
-        if self._features is not None:
-            self._features.copy_rows(source, slot, count)
 
     def check(self) -> None:
         """One forward of two tokens; ValueError where some layer did not leave its keys and values in the slot."""
@@ -110,5 +90,3 @@ class TargetRunner:
     def keep_path(self, slot: int, start: int, path: Sequence[int]) -> None:
         """See Runner.keep_path."""
         self._slots.keep_path(slot, start, path)
-        if self._features is not None:
-            self._features.keep_path(slot, start, path)

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,10 +46,6 @@ class Runner(Protocol):
     device: torch.device
 
     def forward(self, works: Sequence[Work], *, taps: tuple[int, ...] = ()) -> Forward: ...
-
-    def features(self, slot: int, start: int, stop: int) -> NDArray[np.generic] | None:
-        """Fused features of rows start..stop-1 in bf16, [rows, width]; None where no drafter reads any."""
-        ...
 
     def copy_rows(self, source: int, slot: int, count: int) -> None:
         """Copies the first `count` rows of slot `source` into `slot`; nothing where they are the same slot."""

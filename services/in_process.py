@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from drafters.context import DrafterContext
-from drafters.registry import build_drafter
+from drafters.registry import build_drafter, build_fusion
+from modeling.features import Fusion
 from modeling.target import Target
 from services.config import EngineArgs
 from services.transports.local import LocalDrafter
@@ -26,6 +27,13 @@ def local_drafter(args: EngineArgs, target: Target) -> LocalDrafter | None:
         )
     context = drafter_context(args, target, threads=args.threads)
     return LocalDrafter(build_drafter(speculative.drafter, context))
+
+
+def fusion_for(args: EngineArgs, target: Target) -> Fusion | None:
+    """What the engine runs so that the configured drafter gets features; None where there is none, or it reads none."""
+    if args.speculative_config is None:
+        return None
+    return build_fusion(args.speculative_config.drafter, drafter_context(args, target, threads=args.threads))
 
 
 def drafter_context(args: EngineArgs, target: Target, *, threads: int | None) -> DrafterContext:

@@ -16,7 +16,7 @@ from protos.messages import Finish, Request, Verdict
 from protos.sampling_params import SamplingParams
 from protos.seeds import expand
 from services.config import EngineArgs
-from services.in_process import local_drafter
+from services.in_process import fusion_for, local_drafter
 from services.interrupts import held_interrupts
 from services.outputs import RequestOutput, completion
 from services.progress import GenerationBar
@@ -50,7 +50,7 @@ class LLM:
     def _start(self, target: Target, args: EngineArgs) -> None:
         self._target = target
         self._drafter = local_drafter(args, target)
-        self._engine = Engine(target, args.engine_config(), self._drafter)
+        self._engine = Engine(target, args.engine_config(), self._drafter, fusion_for(args, target))
         self._numbers = itertools.count()
         self._runs: list[_Run] = []
         self._closed = False

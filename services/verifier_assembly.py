@@ -10,7 +10,7 @@ from modeling.target import load_target
 from protos.interfaces import AsyncDrafter
 from services.config import AppArgs
 from services.drafter_supervisor import DrafterSupervisor
-from services.in_process import drafter_context, local_drafter
+from services.in_process import drafter_context, fusion_for, local_drafter
 from services.placement import Placement
 from services.speculative_config import SpeculativeConfig
 from services.transports.grpc_client import GrpcDrafter
@@ -52,7 +52,7 @@ async def assemble(args: AppArgs, placement: Placement, *, engine: str, drafter_
             speculative.drafter, context, placement, name=drafter_name, socket=speculative.socket or "unix"
         )
         drafter = await _remote(supervisor)
-    loop = EngineLoop(Engine(target, args.engine_config(), drafter))
+    loop = EngineLoop(Engine(target, args.engine_config(), drafter, fusion_for(args, target)))
     loop.start()
     identity = _identity(args, speculative, engine)
     service = VerifierService(target, loop, identity, max_waiting=args.max_waiting)

@@ -8,7 +8,9 @@ import time
 from collections.abc import Sequence as Seq
 from dataclasses import replace
 
+from modeling.features import FeatureSlots, Fusion, Slots
 from modeling.target import Target
+from modeling.work import Forward, Work
 from protos.interfaces import AsyncDrafter
 from protos.messages import DraftQuery, Finish, Request, RequestStats, Tokens, Verdict
 from verifier.acceptance import Acceptance, RatioNoise, accept_match, accept_ratio
@@ -27,10 +29,24 @@ logger = logging.getLogger(__name__)
 class Engine:
     """`step` is called by one thread; `add`, `abort` and `stats` by any."""
 
-    def __init__(self, target: Target, config: EngineConfig, drafter: AsyncDrafter | None = None) -> None:
+    def __init__(
+        self,
+        target: Target,
+        config: EngineConfig,
+        drafter: AsyncDrafter | None = None,
+        fusion: Fusion | None = None,
+    ) -> None:
+        runner = target.runner
         self._target = target
         self._config = config
         self._drafter = drafter
+        self._features = None
+        self._slots: list[Slots] = [runner]
+        if fusion is not None:
+            self._features = FeatureSlots(
+                fusion, num_slots=runner.num_slots, max_len=runner.max_len, device=runner.device
+            )
+            self._slots.append(self._features)
         self._batcher = Batcher(SlotPool(target.runner.num_slots), config.max_num_batched_tokens)
         self._lock = threading.Lock()
         self._sequences: dict[str, Sequence] = {}
@@ -99,7 +115,8 @@ class Engine:
             verdicts = [self._end(sequence, Finish.ABORT) for sequence in gone]
             admitted = self._batcher.admit()
         for sequence, lease in admitted:
-            self._target.runner.copy_rows(lease.source, lease.slot, lease.shared)
+            for slots in self._slots:
+                slots.copy_rows(lease.source, lease.slot, lease.shared)
             self._stats.prompt_tokens += len(sequence.tokens)
             self._stats.prefix_cache_hits += lease.shared
         return verdicts
@@ -111,9 +128,10 @@ class Engine:
             self._drafter.send([self._question(s, s.draft_room(limit)) for s in self._asked])
 
     def _question(self, sequence: Sequence, budget: int) -> DraftQuery:
+        if self._features is None:
+            return sequence.query(budget)
         start, stop = max(sequence.drafter_len - 1, 0), len(sequence.tokens) - 1
-        features = self._target.runner.features(sequence.slot, start, stop)
-        return sequence.query(budget, features=features)
+        return sequence.query(budget, features=self._features.read(sequence.slot, start, stop))
 
     def _collect(self) -> None:
         if self._drafter is None or not self._asked:
@@ -132,13 +150,20 @@ class Engine:
     def _verify(self, tasks: Seq[Task]) -> VerifiedRows | None:
         began = time.perf_counter()
         try:
-            forward = self._target.runner.forward([task.work for task in tasks])
+            forward = self._forward([task.work for task in tasks])
             return VerifiedRows.of(forward.logits, on_host=any(task.sequence.looks_at_logits for task in tasks))
         except Exception:
             logger.exception("forward failed; its %d requests end with an error", len(tasks))
             return None
         finally:
             self._stats.forward_seconds += time.perf_counter() - began
+
+    def _forward(self, works: Seq[Work]) -> Forward:
+        if self._features is None:
+            return self._target.runner.forward(works)
+        forward = self._target.runner.forward(works, taps=self._features.fusion.layers)
+        self._features.write(works, forward.taps)
+        return forward
 
     def _settle(self, tasks: Seq[Task], verified: VerifiedRows | None) -> list[Verdict]:
         if verified is None:
@@ -164,7 +189,8 @@ class Engine:
             logger.exception("settling request %s failed", sequence.request_id)
             return self._fail(sequence, "acceptance failed")
         sequence.computed = base_len + len(accepted.path)
-        self._target.runner.keep_path(work.slot, base_len, accepted.path)
+        for slots in self._slots:
+            slots.keep_path(work.slot, base_len, accepted.path)
         counts = counts_of(proposed=len(sequence.draft), verified=task.draft, path=accepted.path)
         sequence.stats += RequestStats(speculation=counts, steps=1)
         self._stats.speculation += counts

@@ -85,7 +85,7 @@ class Sequence:
         asked = limit if own.num_speculative_tokens is None else min(limit, own.num_speculative_tokens)
         return max(min(asked, self.max_len - len(self.tokens) - 1), 0)
 
-    def query(self, budget: int, *, features: NDArray[np.generic] | None) -> DraftQuery:
+    def query(self, budget: int, *, features: NDArray[np.generic] | None = None) -> DraftQuery:
         """Asks the drafter for what follows the committed tokens."""
         self.forget_draft()
         self._budget = budget

@@ -15,11 +15,11 @@ class Recording:
         real = engine._target.runner
         self._real = real.forward
         self.num_slots, self.max_len = real.num_slots, real.max_len
-        self.keep_path, self.copy_rows, self.features = real.keep_path, real.copy_rows, real.features
+        self.keep_path, self.copy_rows = real.keep_path, real.copy_rows
         engine._target = replace(engine._target, runner=self)
 
-    def forward(self, works: list[Work]) -> Forward:
+    def forward(self, works: list[Work], *, taps: tuple[int, ...] = ()) -> Forward:
         self.works.append(works)
         if self.fail_at == len(self.works):
             raise RuntimeError("injected")
-        return self._real(works)
+        return self._real(works, taps=taps)
