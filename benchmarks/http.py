@@ -34,7 +34,7 @@ Ask = Callable[[Prompt], Times]
 def main(argv: Sequence[str] | None = None) -> int:
     """The same prompts to both in turns, one request at a time, no speculation, the same threads."""
     parser = make_parser("http", __doc__)
-    parser.add_argument("--prompts", type=int, default=24)
+    parser.add_argument("--prompts", type=int, default=8)
     options = read_options(parser, argv, rounds=3)
     report = Report(options)
     max_tokens = 8 if options.quick else 64
@@ -43,6 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         target = load(options, dtype, slots=4)
         engine = _Engine(open_session(target), target, max_tokens)
         arguments = ("--dtype", dtype, "--threads", str(options.threads), "--max-num-seqs", "4")
+        arguments += ("--speculative-config", "none")
         with Server(options.model, *arguments) as server, httpx.Client(base_url=server.url, timeout=300) as client:
             asked = _Endpoint(client, options.model, max_tokens)
             direct, served = _in_turns(options, engine, asked, count)

@@ -84,14 +84,6 @@ def test_a_prompt_may_be_text_ids_or_a_mapping(plain: LLM) -> None:
     assert [o.prompt for o in at_once] == ["hello", None, "hello", None]
 
 
-@pytest.mark.parametrize(
-    "prompt", [1, None, b"hi", [b"hi"], {"text": "x"}, {"prompt_token_ids": "x"}, ["x", 1], [True], [[]]], ids=str
-)
-def test_what_is_no_prompt_is_refused(plain: LLM, prompt: object) -> None:
-    with pytest.raises(ValueError, match="is no prompt"):
-        plain.generate(prompt, GREEDY, use_tqdm=False)  # type: ignore[arg-type]
-
-
 def test_defaults_are_vllms(plain: LLM) -> None:
     answer = only(plain.generate("hello", use_tqdm=False))
     assert len(answer.token_ids) == 16 or answer.finish_reason == "stop"
@@ -249,9 +241,3 @@ def test_another_thread_is_refused_and_harms_nothing(plain: LLM) -> None:
         pool.submit(plain.generate, "xyz", GREEDY, use_tqdm=False).result()
     got += [token for verdict in stream for token in verdict.tokens]
     assert tuple(got) == expected
-
-
-@pytest.mark.parametrize("params", [{"temperature": 0}, [{"temperature": 0}], ["greedy"]])
-def test_what_is_no_sampling_params_is_refused(plain: LLM, params: object) -> None:
-    with pytest.raises(ValueError, match="is no sampling_params"):
-        plain.generate("hi", params, use_tqdm=False)  # type: ignore[arg-type]

@@ -1,12 +1,13 @@
-"""LLM: what it cannot be made with is refused by name."""
+"""LLM: what it cannot be made with or asked is refused by name."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from paradraft import LLM
+from paradraft import LLM, SamplingParams
 
 
 @pytest.mark.parametrize(
@@ -33,3 +34,23 @@ def test_a_bad_option_is_refused_by_name(model: str, options: dict[str, object],
 def test_a_model_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"no config\.json"):
         LLM(str(tmp_path))
+
+
+@pytest.fixture(scope="module")
+def llm(model: str) -> Iterator[LLM]:
+    with LLM(model, threads=1) as llm:
+        yield llm
+
+
+@pytest.mark.parametrize(
+    "prompt", [1, None, b"hi", [b"hi"], {"text": "x"}, {"prompt_token_ids": "x"}, ["x", 1], [True], [[]]], ids=str
+)
+def test_what_is_no_prompt_is_refused(llm: LLM, prompt: object) -> None:
+    with pytest.raises(ValueError, match="is no prompt"):
+        llm.generate(prompt, SamplingParams(), use_tqdm=False)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("params", [{"temperature": 0}, [{"temperature": 0}], ["greedy"]])
+def test_what_is_no_sampling_params_is_refused(llm: LLM, params: object) -> None:
+    with pytest.raises(ValueError, match="is no sampling_params"):
+        llm.generate("hi", params, use_tqdm=False)  # type: ignore[arg-type]
