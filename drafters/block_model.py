@@ -33,7 +33,7 @@ class DraftHead:
             self._product = Linear(weight[net.d2t].to(net.dtype))
 
     def __call__(self, hidden: torch.Tensor) -> torch.Tensor:
-        return self._product(hidden.flatten(0, -2)).unflatten(0, hidden.shape[:-1])
+        return self._product(hidden.flatten(0, -2)).view(*hidden.shape[:-1], -1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,8 +52,9 @@ class BlockModel:
 
 def load_block_model(config: BlockConfig, context: DrafterContext) -> BlockModel:
     """Reads the net, and the target's ends where they are not given; ValueError where they do not fit each other."""
-    if config.draft_threads or context.threads:
-        torch.set_num_threads(config.draft_threads or context.threads)
+    threads = config.draft_threads or context.threads
+    if threads is not None:
+        torch.set_num_threads(threads)
     device = check_device(config.draft_device or context.device)
     checkpoint, target = Checkpoint(config.model, config.revision), Checkpoint(context.target, context.revision)
     shape = read_config(checkpoint)

@@ -214,11 +214,12 @@ class BlockLayer(nn.Module):
         """The query heads that share a KV head are folded into rows, [b, kv_heads, group * q, head_dim]: on a CPU one
         such call costs a third of one over all heads."""
         queries = self.q_norm(self.q(x).unflatten(-1, (-1, self.head_dim)))
-        folded = _rotate(queries.transpose(1, 2), rotary).unflatten(1, (self.kv_heads, -1)).flatten(2, 3)
+        rotated = _rotate(queries.transpose(1, 2), rotary)
+        folded = rotated.reshape(len(x), self.kv_heads, -1, self.head_dim)
         pairs = zip(context, self.keys_values(x, rotary), strict=True)
         keys, values = (torch.cat((before, own), dim=-2) for before, own in pairs)
         attended = F.scaled_dot_product_attention(folded, keys, values, attn_mask=mask)
-        heads = attended.unflatten(2, (-1, x.shape[1])).flatten(1, 2)
+        heads = attended.reshape(rotated.shape)
         out: torch.Tensor = self.out(heads.transpose(1, 2).flatten(2))
         return out
 

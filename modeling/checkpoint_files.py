@@ -77,7 +77,7 @@ class Checkpoint:
         return found
 
     def _find(self, file: str) -> Path | None:
-        from transformers.utils import cached_file
+        from transformers.utils.hub import cached_file
 
         try:
             found = cached_file(self._source, file, revision=self._revision)

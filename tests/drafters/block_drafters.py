@@ -28,14 +28,14 @@ Formula = tuple[list[int], list[float]]
 
 
 def features_of(tokens: Sequence[int]) -> torch.Tensor:
-    """A stand-in for a target's features: those of a position follow from the token after it."""
+    """A stand-in for a target's features: those of a position follow from its token."""
     return _TABLE[torch.tensor(tokens, dtype=torch.long)]
 
 
-def featured(query: DraftQuery) -> DraftQuery:
-    """The query as an engine sends it to a drafter that reads features."""
-    known = features_of(query.tail[1:] if query.tail_start == 0 else query.tail)
-    return replace(query, features=known.view(torch.uint16).numpy().view(BFLOAT16))
+def featured(query: DraftQuery, before: Sequence[int] = ()) -> DraftQuery:
+    """The query as an engine sends it to a drafter that reads features; `before` stands in front of the tail."""
+    processed = (*before, *query.tail)[max(query.tail_start - 1, 0) : -1]
+    return replace(query, features=features_of(processed).view(torch.uint16).numpy().view(BFLOAT16))
 
 
 def context(target: Path, **changes: Any) -> DrafterContext:
@@ -56,7 +56,7 @@ def by_formula(net_folder: Path, target: Path, text: Sequence[int], params: Samp
     checkpoint = Checkpoint(str(net_folder))
     net = load_block_net(checkpoint, read_config(checkpoint)).float()
     ends = read_ends(Checkpoint(str(target)), torch.float32)
-    features = features_of(text[1:]).float()
+    features = features_of(text[:-1]).float()
     contexts = [(k[None], v[None]) for k, v in net.context(features, torch.arange(len(features)))]
     size = net.config.block_size
     mask = torch.ones(1, 1, size, len(features) + size, dtype=torch.bool)

@@ -30,8 +30,18 @@ TEXT = tuple((7 * i) % 250 for i in range(40))
 class FeaturedContract(DrafterContract):
     """The contract with queries that bring features."""
 
+    @pytest.fixture(autouse=True)
+    def _texts(self) -> None:
+        self.texts: dict[str, list[int]] = {}
+
     def ask(self, drafter: AsyncDrafter, *queries: DraftQuery) -> dict[str, list[DraftChunk]]:
-        return super().ask(drafter, *map(featured, queries))
+        return super().ask(drafter, *map(self._featured, queries))
+
+    def _featured(self, query: DraftQuery) -> DraftQuery:
+        text = self.texts.setdefault(query.request_id, [])
+        text += [0] * (query.tail_start - len(text))
+        text[query.tail_start :] = query.tail
+        return featured(query, text[: query.tail_start])
 
 
 @pytest.fixture(scope="module")
@@ -50,8 +60,8 @@ class TestDFlash(FeaturedContract):
         return build("dflash", self.net, self.target)
 
 
-def draft(drafter: DFlash, text: tuple[int, ...], **options: Any) -> DraftChunk:
-    (chunk,) = drafter.draft([featured(query(text, **options))])
+def draft(drafter: DFlash, text: tuple[int, ...], *, seen: int = 0, **options: Any) -> DraftChunk:
+    (chunk,) = drafter.draft([featured(query(text, seen=seen, **options), text[:seen])])
     return chunk
 
 
@@ -138,7 +148,7 @@ def test_batch_draws_what_each_draws_alone(checkpoint: Path, net: Path) -> None:
 
 def test_same_request_twice_in_one_call(checkpoint: Path, net: Path) -> None:
     drafter = build("dflash", net, checkpoint)
-    one, two = drafter.draft([featured(query(TEXT[:5])), featured(query(TEXT[:8], seen=5))])
+    one, two = drafter.draft([featured(query(TEXT[:5])), featured(query(TEXT[:8], seen=5), TEXT[:5])])
     assert one.tokens == draft(drafter, TEXT[:5], request_id="a").tokens
     assert two.tokens == draft(drafter, TEXT[:8], request_id="b").tokens
 
@@ -160,7 +170,7 @@ def test_long_prompt_is_read_over_several_calls(checkpoint: Path, net: Path) -> 
         (empty,) = drafter.draft([whole])
         assert (empty.tokens, empty.need_from, empty.error) == ((), None, "")
     longer = (*text, 4, 5)
-    assert draft(drafter, longer, seen=len(text)).tokens == by_formula(net, checkpoint, longer, GREEDY, 5)[0]
+    assert list(draft(drafter, longer, seen=len(text)).tokens) == by_formula(net, checkpoint, longer, GREEDY, 5)[0]
 
 
 def test_one_call_reads_a_bounded_number_of_rows(checkpoint: Path, net: Path) -> None:
@@ -169,7 +179,7 @@ def test_one_call_reads_a_bounded_number_of_rows(checkpoint: Path, net: Path) ->
     draft(drafter, TEXT, request_id="s")
     texts = {name: (ord(name), *(i % 250 for i in range(INGEST_ROWS - 30))) for name in "ab"}
     asked = [featured(query(text, request_id=name)) for name, text in texts.items()]
-    asked.append(featured(query((*TEXT, 1, 2), seen=len(TEXT), request_id="s")))
+    asked.append(featured(query((*TEXT, 1, 2), seen=len(TEXT), request_id="s"), TEXT))
     first = {chunk.request_id: chunk for chunk in drafter.draft(asked)}
     assert [len(first[name].tokens) for name in "abs"] == [5, 0, 5]
     assert draft(drafter, (*texts["b"], 7), seen=len(texts["b"]), request_id="b").tokens
@@ -208,7 +218,8 @@ def test_more_requests_than_slots_and_a_full_slot(checkpoint: Path, net: Path) -
 
 def test_ends_in_the_same_process_are_shared(checkpoint: Path, net: Path) -> None:
     embedding, lm_head = torch.randn(2, TINY.vocab_size, TINY.hidden_size)
-    model = load_block_model(DFlashConfig(model=str(net)), context(checkpoint, embedding=embedding, lm_head=lm_head))
+    given = context(checkpoint, embedding=embedding, lm_head=lm_head)
+    model = load_block_model(DFlashConfig(model=str(net), num_speculative_tokens=5), given)
     assert model.embedding is embedding
     hidden = torch.randn(2, 3, TINY.hidden_size)
     torch.testing.assert_close(model.head(hidden), hidden @ lm_head.T)
