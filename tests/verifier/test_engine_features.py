@@ -77,12 +77,12 @@ def _read(reader: Reader, request_id: str) -> np.ndarray:
 @pytest.mark.parametrize("tree", [False, True])
 @pytest.mark.parametrize("forgets", [False, True])
 def test_a_drafter_gets_the_features_of_all_it_was_told(tiny_target: Target, *, tree: bool, forgets: bool) -> None:
-    """Chains and trees that are partly accepted, a reused prefix, and a drafter that lost its state."""
+    """Chains and trees that are partly accepted, a prefix that is copied from another slot, and a drafter that lost its state."""
     plain = Engine(tiny_target, EngineConfig(max_num_batched_tokens=64))
     answer: Tokens = tuple(run(plain, [request(max_tokens=40)])["r"].tokens)
     first = request("first", max_tokens=40)
-    again = replace(request("again", max_tokens=20), prompt_ids=first.prompt_ids + answer[:20])
-    known = {first.prompt_ids: answer, again.prompt_ids: answer[20:]}
+    again = replace(request("again", max_tokens=20), prompt_ids=first.prompt_ids + answer[:5])
+    known = {first.prompt_ids: answer, again.prompt_ids: answer[5:]}
     reader = Reader(partial(known, 2, vocab_size=tiny_target.vocab_size, tree=tree), forgets=forgets)
     config = EngineConfig(num_speculative_tokens=7, max_num_batched_tokens=64, draft_timeout_s=30)
     engine = Engine(tiny_target, config, LocalDrafter(reader), Joined(tiny_target))
