@@ -77,7 +77,7 @@ def _read(reader: Reader, request_id: str) -> np.ndarray:
 @pytest.mark.parametrize("tree", [False, True])
 @pytest.mark.parametrize("forgets", [False, True])
 def test_a_drafter_gets_the_features_of_all_it_was_told(tiny_target: Target, *, tree: bool, forgets: bool) -> None:
-    """Chains and trees that are partly accepted, a prefix that is copied from another slot, and a drafter that lost its state."""
+    """Chains and trees that are partly accepted, a prefix copied from another slot, a drafter that lost its state."""
     plain = Engine(tiny_target, EngineConfig(max_num_batched_tokens=64))
     answer: Tokens = tuple(run(plain, [request(max_tokens=40)])["r"].tokens)
     first = request("first", max_tokens=40)
