@@ -25,6 +25,9 @@ class Draws:
     def __init__(self, queries: Sequence[DraftQuery], net: BlockNet, steps: int) -> None:
         params = [query.params for query in queries]
         self._net = net
+        self._device = net.norm.weight.device
+        tiny = torch.finfo(torch.float32).tiny
+        self._temperature = self._column([1.0 if each.greedy else max(each.temperature, tiny) for each in params])
         self._greedy = all(each.greedy for each in params)
         if self._greedy:
             return
@@ -32,30 +35,27 @@ class Draws:
             [noise_key(each.seed or 0, query.base_len + k) for k in range(steps)]
             for query, each in zip(queries, params, strict=True)
         ]
-        self._device = net.norm.weight.device
         self._keys = torch.tensor(keys, device=self._device)
-        tiny = torch.finfo(torch.float32).tiny
-        self._temperature = self._column([1.0 if each.greedy else max(each.temperature, tiny) for each in params])
         self._noisy = self._column([float(not each.greedy) for each in params])
         self._min_p = self._column([each.min_p for each in params])
         self._top_k = self._column([each.top_k if each.top_k > 0 else CANDIDATES for each in params])
         self._top_p = self._column([each.top_p for each in params])
 
-    def __call__(self, logits: torch.Tensor, first: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Draws steps first .. first + m - 1 from logits [b, m, V']: draft ids [b, m], and their probabilities."""
-        logits = logits.float()
+    def tokens(self, logits: torch.Tensor, first: int) -> torch.Tensor:
+        """Draft ids [b, m] of steps first .. first + m - 1, from logits [b, m, V'] in float32."""
         if self._greedy:
-            best = argmax_lowest(logits)
-            peak = logits.gather(-1, best.unsqueeze(-1)).squeeze(-1)
-            return best, (peak - logits.logsumexp(-1)).exp()
+            return argmax_lowest(logits)
         scores, ids = logits.topk(min(CANDIDATES, logits.shape[-1]), dim=-1)
         scores = (scores - scores[..., :1]) / self._temperature
-        weights = self._truncated(scores.exp())
         noise = gumbel_rows(self._keys[:, first : first + logits.shape[1]], self._net.target_ids(ids))
-        totals = (scores + noise * self._noisy).masked_fill_(weights == 0, -torch.inf)
-        drawn = totals.argmax(-1, keepdim=True)
-        chances = weights.gather(-1, drawn) / weights.sum(-1, keepdim=True)
-        return ids.gather(-1, drawn).squeeze(-1), chances.squeeze(-1)
+        totals = (scores + noise * self._noisy).masked_fill_(self._truncated(scores.exp()) == 0, -torch.inf)
+        return ids.gather(-1, totals.argmax(-1, keepdim=True)).squeeze(-1)
+
+    def chances(self, logits: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
+        """Probabilities [b, m] of draft ids [b, m], from logits [b, m, V'], at each temperature (1 where greedy)."""
+        scores = (logits - logits.amax(dim=-1, keepdim=True)) / self._temperature
+        log_probs = scores.log_softmax(dim=-1)
+        return log_probs.gather(-1, ids.unsqueeze(-1)).squeeze(-1).exp()
 
     def _truncated(self, weights: torch.Tensor) -> torch.Tensor:
         """Weights [b, m, n], the best first and 1, with 0 for what min_p, top_k and top_p rule out."""

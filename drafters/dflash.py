@@ -116,7 +116,9 @@ class DFlash:
         draws: Draws,
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Draft ids [b, m] from states [b, m, d], and for each the chance to be accepted once those before it are."""
-        return draws(self._model.head(hidden), 0)
+        logits = self._model.head(hidden).float()
+        ids = draws.tokens(logits, 0)
+        return ids, draws.chances(logits, ids)
 
     def _limit(self, query: DraftQuery) -> int:
         return min(query.budget, self._config.num_speculative_tokens)

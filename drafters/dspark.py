@@ -19,29 +19,29 @@ class DSpark(DFlash):
     source = "dspark"
 
     def _guess(self, hidden: torch.Tensor, anchors: torch.Tensor, draws: Draws) -> tuple[torch.Tensor, torch.Tensor]:
-        net = self._model.net
-        if net.markov is None:
-            ids, chances = super()._guess(hidden, anchors, draws)
-        else:
-            ids, chances = self._walk(net.markov, hidden, net.draft_ids(anchors), draws)
+        net, before = self._model.net, self._model.net.draft_ids(anchors)
+        logits = self._model.head(hidden).float()
+        ids = draws.tokens(logits, 0) if net.markov is None else _walk(net.markov, logits, hidden, before, draws)
         if net.confidence is None:
-            return ids, chances
-        previous = torch.cat((net.draft_ids(anchors)[:, None], ids[:, :-1]), dim=1)
+            return ids, draws.chances(logits, ids)
+        previous = torch.cat((before[:, None], ids[:, :-1]), dim=1)
         return ids, net.confidence_logits(hidden, previous).float().sigmoid()
 
-    def _walk(
-        self, markov: VanillaMarkov, hidden: torch.Tensor, previous: torch.Tensor, draws: Draws
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Like _guess, one position after the other; previous: draft ids [b] of the anchors."""
-        logits = self._model.head(hidden)
-        state, ids, chances = None, [], []
-        for k in range(hidden.shape[1]):
-            bias, state = markov(previous, hidden[:, k], state)
-            drawn, chance = draws((logits[:, k] + bias)[:, None], k)
-            previous = drawn[:, 0]
-            ids.append(drawn)
-            chances.append(chance)
-        return torch.cat(ids, dim=1), torch.cat(chances, dim=1)
+
+def _walk(
+    markov: VanillaMarkov, logits: torch.Tensor, hidden: torch.Tensor, previous: torch.Tensor, draws: Draws
+) -> torch.Tensor:
+    """Draft ids [b, m], one position after the other; adds their biases to the logits [b, m, V'].
+
+    previous: draft ids [b] of the anchors.
+    """
+    state, ids = None, []
+    for k in range(hidden.shape[1]):
+        bias, state = markov(previous, hidden[:, k], state)
+        logits[:, k] += bias
+        previous = draws.tokens(logits[:, k : k + 1], k)[:, 0]
+        ids.append(previous)
+    return torch.stack(ids, dim=1)
 
 
 def build_dspark(config: DSparkConfig, context: DrafterContext) -> DSpark:
