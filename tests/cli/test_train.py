@@ -81,7 +81,8 @@ def test_train_makes_weights_that_are_served(
     assert about["answers"]["count"] == 24
     assert any(features.rglob("*.safetensors"))
     ask = ["generate", model, "--prompt", "count", "--max-tokens", "24", *SMALL, "--max-num-seqs", "1"]
-    served = paradraft(*ask, "--speculative-config", json.dumps({"method": method, "model": str(out)}))
+    drafter = {"method": method, "model": str(out), "num_speculative_tokens": 4}
+    served = paradraft(*ask, "--speculative-config", json.dumps(drafter))
     assert served.exit_code == 0, served.output
     assert served.stdout == paradraft(*ask, "--speculative-config", "none").stdout
 

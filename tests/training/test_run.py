@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from benchmarks.harness.tiny import VOCAB_SIZE
 from drafters.training.answers import Split
 from drafters.training.ranks import Ranks
 from drafters.training.recipe import Recipe, make_recipe
@@ -28,17 +29,16 @@ def bench(target: Target, split: Split, recipe: Recipe) -> Bench:
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 @pytest.mark.parametrize("method", ["dflash", "dspark"])
 def test_the_loss_falls_and_drafts_live_longer(bench: Bench, tmp_path: Path, method: str, precision: str) -> None:
-    markov = {"markov": "none"} if method == "dflash" else {}
-    recipe = replace(bench.recipe, method=method, precision=precision, epochs=12, evaluate_every=10, **markov)
+    # The law of a random target is broad and has little to do with the answers: all of it must be seen to be learnt.
+    own = {"markov": "none"} if method == "dflash" else {"draft_vocab": 0, "law_size": VOCAB_SIZE}
+    recipe = replace(bench.recipe, method=method, precision=precision, epochs=12, evaluate_every=10, **own)
     seen = bench.train(tmp_path, recipe=recipe)
     losses = [step.loss for step in seen.steps]
     assert sum(losses[-5:]) < 0.8 * sum(losses[:5])
     first, last = seen.looks[10], seen.looks[60]
     assert last.loss < first.loss
-    if method == "dflash":  # its answers are learnt; dspark learns the law of a target that never gave such answers
-        assert last.accepted_length > first.accepted_length
-        assert last.accepted_length > 1.5
-    else:
+    assert last.accepted_length > first.accepted_length + 0.3
+    if method == "dspark":
         assert last.expected_length > first.expected_length
 
 
