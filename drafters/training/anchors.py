@@ -20,7 +20,7 @@ def spread_anchors(example: Example, count: int, predictions: int) -> torch.Tens
     first, last = example.prompt_len, len(example.tokens) - 1 - predictions
     if last < first:
         return torch.empty(0, dtype=torch.long)
-    return torch.linspace(first, last, min(count, last - first + 1)).round().long().unique()
+    return torch.linspace(first, last, min(count, last - first + 1)).round().long()
 
 
 def generator_for(*numbers: int) -> torch.Generator:

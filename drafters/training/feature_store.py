@@ -38,9 +38,9 @@ class FeatureStore:
         """From disk where they are, else from the target; those are then kept."""
         found = {example.key: self._read(example) for example in examples}
         absent = [example for example in examples if found[example.key] is None]
-        for example, features in zip(absent, self._source(absent), strict=True):
-            self._write(example, features)
-            found[example.key] = features
+        for example, computed in zip(absent, self._source(absent), strict=True):
+            self._write(example, computed)
+            found[example.key] = computed
         return [features for example in examples if (features := found[example.key]) is not None]
 
     def _path(self, example: Example) -> Path:

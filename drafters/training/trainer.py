@@ -81,7 +81,7 @@ class Trainer:
 
     def _learn(self, loss: torch.Tensor, rate: float) -> None:
         self._optimizer.zero_grad(set_to_none=True)
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(self.trainee.parameters(), self._recipe.clip)
         for group in self._optimizer.param_groups:
             group["lr"] = rate

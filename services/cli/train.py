@@ -54,8 +54,9 @@ def train(
     recipe = make_recipe(method, given(options, among=RECIPE_HELP))
     sizes = {"max_num_seqs": recipe.batch, "max_model_len": recipe.max_length}
     args = EngineArgs.model_validate({"model": target, **sizes, **given(options, among=TARGET_OPTIONS)})
+    from drafters.training.run import Sitting
     from services.cli.train_view import TrainView
-    from services.training import Sitting, TrainingOrder, run_training
+    from services.training import TrainingOrder, run_training
 
     order = TrainingOrder(
         recipe=recipe,
