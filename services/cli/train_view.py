@@ -63,10 +63,11 @@ class TrainView:
         """One line for the log."""
         self._length = f", accepted length {figures.accepted_length:.2f}"
         domains = ", ".join(f"{name} {length:.2f}" for name, length in figures.by_domain.items())
+        lengths = f"{figures.accepted_length:.3f}" + (f" ({domains})" if domains else "")
         positions = " ".join(f"{rate:.0%}" for rate in figures.by_position)
         self._console.print(
-            f"step {step}: {self._state()}; held out: loss {figures.loss:.3f}, accepted length "
-            f"{figures.accepted_length:.3f} ({domains}), drawn {figures.expected_length:.3f}, by position {positions}",
+            f"step {step}: {self._state()}; held out: loss {figures.loss:.3f}, accepted length {lengths}, "
+            f"drawn {figures.expected_length:.3f}, by position {positions}",
             soft_wrap=True,
         )
 
