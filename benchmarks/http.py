@@ -42,9 +42,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     for dtype in options.dtypes:
         target = load(options, dtype, slots=4)
         engine = _Engine(open_session(target), target, max_tokens)
-        arguments = ("--dtype", dtype, "--threads", str(options.threads), "--max-num-seqs", "4")
-        arguments += ("--speculative-config", "none")
-        with Server(options.model, *arguments) as server, httpx.Client(base_url=server.url, timeout=300) as client:
+        sizes = ("--dtype", dtype, "--threads", str(options.threads), "--max-num-seqs", "4")
+        with (
+            Server(options.model, *sizes, "--speculative-config", "none") as server,
+            httpx.Client(base_url=server.url, timeout=300) as client,
+        ):
             asked = _Endpoint(client, options.model, max_tokens)
             direct, served = _in_turns(options, engine, asked, count)
         _add(report, dtype, direct, served)

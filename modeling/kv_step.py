@@ -12,6 +12,8 @@ import math
 import torch
 import torch.nn.functional as F  # noqa: N812
 
+from modeling.plan import round_up
+
 STEPS = (64, 128, 256, 512)  # torch's CPU kernel goes over keys in blocks of 512, so longer lengths repeat shorter ones
 LONGEST = 1024
 LENGTHS = (1, 37, 130, 333, 700)
@@ -50,7 +52,7 @@ class _Probe:
     def agrees(self, step: int) -> bool:
         """Every real length gives the same bits at each multiple of `step` that holds it."""
         return all(
-            len({self._bits(count, length, kv_len) for kv_len in range(_up(length, step), LONGEST + 1, step)}) == 1
+            len({self._bits(count, length, kv_len) for kv_len in range(round_up(length, step), LONGEST + 1, step)}) == 1
             for count in QUERIES
             for length in LENGTHS
         )
@@ -61,7 +63,3 @@ class _Probe:
         queries, keys, values = self._queries[:, :, :count], self._keys[:, :, :kv_len], self._values[:, :, :kv_len]
         out = F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask)
         return out.view(torch.uint8).numpy().tobytes()
-
-
-def _up(length: int, step: int) -> int:
-    return -(-length // step) * step
