@@ -16,6 +16,7 @@ from torch import nn
 
 from modeling.fusion import FeatureFusion
 from modeling.markov import MARKOV, Confidence, MarkovKind, MarkovShape
+from modeling.norm import RMSNorm
 
 KeysValues = tuple[torch.Tensor, torch.Tensor]
 
@@ -79,7 +80,7 @@ class BlockNet(nn.Module):
         self.fusion = FeatureFusion(config.feature_layers, hidden, eps)
         self.mask_embedding = nn.Parameter(torch.randn(hidden) * 0.02) if config.mask_token_id is None else None
         self.layers = nn.ModuleList(BlockLayer(config) for _ in range(config.num_layers))
-        self.norm = nn.RMSNorm(hidden, eps)
+        self.norm = RMSNorm(hidden, eps)
         self._register_vocabulary(config)
         self._register_heads(config)
 
@@ -176,13 +177,13 @@ class BlockLayer(nn.Module):
         hidden, eps = config.hidden_size, config.rms_norm_eps
         self.head_dim, self.kv_heads = config.head_dim, config.num_kv_heads
         query, key = config.num_heads * config.head_dim, config.num_kv_heads * config.head_dim
-        self.input_norm = nn.RMSNorm(hidden, eps)
+        self.input_norm = RMSNorm(hidden, eps)
         self.q = nn.Linear(hidden, query, bias=False)
         self.kv = nn.Linear(hidden, 2 * key, bias=False)
-        self.q_norm = nn.RMSNorm(config.head_dim, eps)
-        self.k_norm = nn.RMSNorm(config.head_dim, eps)
+        self.q_norm = RMSNorm(config.head_dim, eps)
+        self.k_norm = RMSNorm(config.head_dim, eps)
         self.out = nn.Linear(query, hidden, bias=False)
-        self.post_norm = nn.RMSNorm(hidden, eps)
+        self.post_norm = RMSNorm(hidden, eps)
         self.gate_up = nn.Linear(hidden, 2 * config.intermediate_size, bias=False)
         self.down = nn.Linear(config.intermediate_size, hidden, bias=False)
 

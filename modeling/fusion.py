@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
+from modeling.norm import RMSNorm
+
 
 class FeatureFusion(nn.Module):
     """RMSNorm(W · [taps]): one feature for each token, which all layers of the net share (arXiv 2602.06036)."""
@@ -16,7 +18,7 @@ class FeatureFusion(nn.Module):
         self.layers = layers
         self.width = hidden_size
         self.linear = nn.Linear(len(layers) * hidden_size, hidden_size, bias=False)
-        self.norm = nn.RMSNorm(hidden_size, eps)
+        self.norm = RMSNorm(hidden_size, eps)
 
     def forward(self, taps: Sequence[torch.Tensor]) -> torch.Tensor:
         """taps: the outputs of `layers`, [..., hidden] each; returns [..., hidden]."""
