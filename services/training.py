@@ -57,7 +57,7 @@ def _material(order: TrainingOrder, target: Target, answers: Sequence[Answer]) -
     encode = partial(_encode, target.tokenizer)
     split = split_answers(answers, encode, held_out=recipe.held_out, max_length=recipe.max_length)
     trainee = make_trainee(recipe, target, split, revision=order.target.revision)
-    computed = TargetFeatures(target, trainee.net.config.feature_layers, law_size=recipe.law_size)
+    computed = TargetFeatures(target, trainee.feature_layers, law_size=recipe.law_size)
     return Material(
         recipe=recipe,
         split=split,

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from drafters.training.answers import Split, frequent_tokens
+from drafters.training.block_trainee import BlockTrainee
 from drafters.training.features import feature_layers
 from drafters.training.recipe import Recipe
 from drafters.training.trainee import Trainee
@@ -19,13 +20,13 @@ from modeling.target_ends import read_ends
 def make_trainee(recipe: Recipe, target: Target, split: Split, *, revision: str | None) -> Trainee:
     """A trainee with random weights, the same for the same seed, on the target's device."""
     check_tokens(split, target.vocab_size)
-    config = net_config(recipe, target.config, split)
+    ends = read_ends(Checkpoint(target.name, revision))
     torch.manual_seed(recipe.seed)
-    net = BlockNet(config).to(target.runner.device)
-    return Trainee(net, read_ends(Checkpoint(target.name, revision)), bf16=recipe.precision == "bf16")
+    net = BlockNet(block_config(recipe, target.config, split)).to(target.runner.device)
+    return BlockTrainee(net, ends, bf16=recipe.precision == "bf16")
 
 
-def net_config(recipe: Recipe, target: Any, split: Split) -> BlockNetConfig:
+def block_config(recipe: Recipe, target: Any, split: Split) -> BlockNetConfig:
     """Layers as the target's own (`target` is its transformers configuration), in the recipe's number."""
     heads = target.num_attention_heads
     draft_vocab = frequent_tokens(split.train, recipe.draft_vocab) if recipe.draft_vocab else None

@@ -16,11 +16,13 @@ from drafters.training.features import Features
 class Batch:
     """B examples of n context positions, with A blocks of P predictions each; all token ids are the target's.
 
-    taps: [B, n, m * hidden], padded. anchors, anchor_ids: [B, A], positions and the tokens there. previous, labels:
-    [B, A, P], the token to predict and the one before it. law_ids, law_probs: [B, A, P, K], the target's law of each
-    label. valid: [B, A, P] bool, False beyond the end of an answer and in blocks that only fill up a row.
+    tokens: [B, n + 1]; taps: [B, n, m * hidden], of all tokens but the last; both padded. anchors, anchor_ids: [B, A],
+    positions and the tokens there. previous, labels: [B, A, P], the token before and the one to predict. law_ids,
+    law_probs: [B, A, P, K], the target's law of each label. valid: [B, A, P] bool, False beyond the end of an answer
+    and in blocks that only fill up a row.
     """
 
+    tokens: torch.Tensor
     taps: torch.Tensor
     anchors: torch.Tensor
     anchor_ids: torch.Tensor
@@ -44,7 +46,11 @@ def make_batch(
         _blocks(*each, most=most, predictions=predictions) for each in zip(examples, features, anchors, strict=True)
     ]
     stacked = {name: torch.stack([row[name] for row in rows]) for name in rows[0]}
-    return Batch(taps=pad_sequence([each.taps for each in features], batch_first=True), **stacked)
+    return Batch(
+        tokens=pad_sequence([torch.tensor(each.tokens) for each in examples], batch_first=True),
+        taps=pad_sequence([each.taps for each in features], batch_first=True),
+        **stacked,
+    )
 
 
 def _blocks(

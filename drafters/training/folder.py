@@ -14,8 +14,7 @@ from typing import Any
 
 import torch
 
-from modeling.block_checkpoint import save_block_net
-from modeling.block_net import BlockNet
+from drafters.training.trainee import Trainee
 
 State = dict[str, Any]
 
@@ -43,11 +42,11 @@ class RunFolder:
         torch.save(state, work)
         work.replace(self._training)
 
-    def publish(self, net: BlockNet, provenance: Mapping[str, object]) -> None:
+    def publish(self, trainee: Trainee, provenance: Mapping[str, object]) -> None:
         """Makes these the weights to use."""
         with tempfile.TemporaryDirectory(prefix=".publish-", dir=self.path) as name:
             work = Path(name)
-            save_block_net(net, work)
+            trainee.publish(work)
             (work / "provenance.json").write_text(json.dumps(provenance, indent=1) + "\n")
             for file in sorted(work.iterdir()):
                 file.replace(self.path / file.name)

@@ -6,10 +6,13 @@ the tokens, and its confidence head on the probability that a draft is accepted 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F  # noqa: N812
+
+from drafters.training.blocks import Batch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +41,16 @@ class Truth:
     law_ids: torch.Tensor
     law_probs: torch.Tensor
     valid: torch.Tensor
+
+    @classmethod
+    def of(cls, batch: Batch, draft_ids: Callable[[torch.Tensor], torch.Tensor]) -> Truth:
+        """`draft_ids` turns target ids into draft ids."""
+        return cls(
+            labels=draft_ids(batch.labels),
+            law_ids=draft_ids(batch.law_ids),
+            law_probs=batch.law_probs,
+            valid=batch.valid,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,16 +82,17 @@ def score(logits: torch.Tensor, confidence: torch.Tensor | None, truth: Truth) -
     is at most what it would be over the whole vocabulary.
     """
     size = logits.shape[-1]
-    log_q = logits.log_softmax(dim=-1)
+    # Not log_softmax: a second tensor of all logits, forwards and backwards, takes longer than the rest of a loss.
+    log_sum = logits.logsumexp(dim=-1)
     known = truth.labels < size
-    of_label = log_q.gather(-1, truth.labels.clamp(max=size - 1)[..., None]).squeeze(-1)
+    of_label = logits.gather(-1, truth.labels.clamp(max=size - 1)[..., None]).squeeze(-1)
     ids = truth.law_ids
-    q = log_q.gather(-1, ids.clamp(max=size - 1)).exp() * (ids < size)
+    q = (logits.gather(-1, ids.clamp(max=size - 1)) - log_sum[..., None]).exp() * (ids < size)
     p = truth.law_probs
     others = (q.sum(-1) - p.sum(-1)).abs()
     distance = (q - p).abs().sum(-1) + others
     return Scores(
-        cross_entropy=-of_label * known,
+        cross_entropy=(log_sum - of_label) * known,
         distance=distance,
         confidence=_confidence_loss(confidence, distance),
         overlap=torch.minimum(q, p).sum(-1).detach(),

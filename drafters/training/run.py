@@ -66,7 +66,7 @@ class Run:
         self._ranks = ranks
         self._schedule = Schedule(split.train, recipe, ranks)
         self._trainer = Trainer(trainee, self._schedule, material.source, recipe, ranks=ranks)
-        predictions = trainee.net.config.num_predictions
+        predictions = trainee.num_predictions
         self._held_out = HeldOut(split.held_out, material.source, recipe, predictions=predictions)
         self._past = _Past()
         if state is not None:
@@ -102,7 +102,7 @@ class Run:
         figures = self._held_out.figures(self._material.trainee, self._trainer.device)
         observer.looked(step, figures)
         if self._past.look(step, figures):
-            self._folder.publish(self._material.trainee.net, self._provenance())
+            self._folder.publish(self._material.trainee, self._provenance())
 
     def _save(self) -> None:
         material = self._material

@@ -53,7 +53,7 @@ class Trainer:
     def advance(self) -> Step:
         """One step of all ranks together. Blocks."""
         draw = self._schedule.draw(self.step)
-        predictions = self.trainee.net.config.num_predictions
+        predictions = self.trainee.num_predictions
         batch = make_batch(draw.examples, self._source(draw.examples), draw.anchors, predictions=predictions)
         loss, weight = self._model(batch.to(self.device)).weighted(LOSSES[self._recipe.method], self._recipe.decay)
         total = self._ranks.total(weight)

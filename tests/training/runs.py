@@ -49,7 +49,7 @@ class Bench:
 
     def material(self, recipe: Recipe, origin: dict[str, Any]) -> Material:
         trainee = make_trainee(recipe, self.target, self.split, revision=None)
-        layers = trainee.net.config.feature_layers
+        layers = trainee.feature_layers
         return Material(
             recipe=recipe,
             split=self.split,

@@ -1,4 +1,4 @@
-"""Trainee: many blocks at once are what each would be alone, and no block sees what it must guess."""
+"""BlockTrainee: many blocks at once are what each would be alone, and no block sees what it must guess."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import torch
 
 from drafters.training.answers import Split
 from drafters.training.assembly import make_trainee
+from drafters.training.block_trainee import BlockTrainee
 from drafters.training.blocks import Batch, make_batch
 from drafters.training.features import TargetFeatures
 from drafters.training.recipe import Markov, Recipe
-from drafters.training.trainee import Trainee
 from modeling.checkpoint_files import Checkpoint
 from modeling.target import Target
 from modeling.target_ends import read_ends
@@ -21,7 +21,7 @@ ANCHORS = ([6, 9, 20], [10])
 
 
 @pytest.fixture(params=["vanilla", "gated", "rnn"])
-def trainee(request: pytest.FixtureRequest, recipe: Recipe, target: Target, split: Split) -> Trainee:
+def trainee(request: pytest.FixtureRequest, recipe: Recipe, target: Target, split: Split) -> BlockTrainee:
     markov: Markov = request.param
     trainee = make_trainee(replace(recipe, markov=markov, draft_vocab=0), target, split, revision=None)
     for parameter in trainee.parameters():  # heads start as zeros, behind which a fault could hide
@@ -37,12 +37,12 @@ def batch(split: Split, target: Target, recipe: Recipe) -> Batch:
     return make_batch(examples, source(examples), anchors, predictions=recipe.block_size)
 
 
-def distances(trainee: Trainee, batch: Batch) -> torch.Tensor:
+def distances(trainee: BlockTrainee, batch: Batch) -> torch.Tensor:
     distance: torch.Tensor = trainee(batch).distance.detach()
     return distance
 
 
-def test_a_block_looks_at_the_context_before_its_anchor_only(trainee: Trainee, batch: Batch) -> None:
+def test_a_block_looks_at_the_context_before_its_anchor_only(trainee: BlockTrainee, batch: Batch) -> None:
     taps = batch.taps.float().requires_grad_()
     scores = trainee(replace(batch, taps=taps))
     for row, places in enumerate(ANCHORS):
@@ -54,7 +54,7 @@ def test_a_block_looks_at_the_context_before_its_anchor_only(trainee: Trainee, b
             assert torch.equal(touched, expected)
 
 
-def test_a_block_does_not_see_other_blocks(trainee: Trainee, batch: Batch) -> None:
+def test_a_block_does_not_see_other_blocks(trainee: BlockTrainee, batch: Batch) -> None:
     before = distances(trainee, batch)
     other = batch.anchor_ids.clone()
     other[0, 1] = (other[0, 1] + 1) % 26
@@ -63,7 +63,7 @@ def test_a_block_does_not_see_other_blocks(trainee: Trainee, batch: Batch) -> No
     assert changed.tolist() == [[False, True, False], [False, False, False]]
 
 
-def test_a_prediction_does_not_see_its_label(trainee: Trainee, batch: Batch) -> None:
+def test_a_prediction_does_not_see_its_label(trainee: BlockTrainee, batch: Batch) -> None:
     """The token before comes by teacher forcing, so a changed token may only show one place later."""
     before = trainee(batch).confidence.detach()
     previous = batch.previous.clone()
@@ -76,7 +76,9 @@ def test_a_prediction_does_not_see_its_label(trainee: Trainee, batch: Batch) -> 
     assert torch.equal(distances(trainee, batch), relabelled.distance.detach())
 
 
-def test_neighbours_and_padding_change_nothing(trainee: Trainee, batch: Batch, split: Split, target: Target) -> None:
+def test_neighbours_and_padding_change_nothing(
+    trainee: BlockTrainee, batch: Batch, split: Split, target: Target
+) -> None:
     together = distances(trainee, batch)
     source = TargetFeatures(target, (1, 2), law_size=batch.law_ids.shape[-1])
     for row, places in enumerate(ANCHORS):

@@ -1,0 +1,67 @@
+"""BlockTrainee: a block net as it is trained, many blocks of an example at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+
+from drafters.training.blocks import Batch, block_mask, block_positions
+from drafters.training.losses import Scores, Truth, score
+from drafters.training.trainee import Trainee
+from modeling.block_checkpoint import save_block_net
+from modeling.block_net import BlockNet
+from modeling.target_ends import TargetEnds
+
+
+class BlockTrainee(Trainee):
+    """`bf16` computes products in bf16; weights stay fp32. The ends are not trained, and no part of what is saved."""
+
+    def __init__(self, net: BlockNet, ends: TargetEnds, *, bf16: bool) -> None:
+        super().__init__()
+        self.net = net
+        self._bf16 = bf16
+        device = net.norm.weight.device
+        lm_head = ends.lm_head if net.d2t is None else ends.lm_head[net.d2t.to(ends.lm_head.device)]
+        # Plain tensors: registered, they would be trained, saved, and copied from rank to rank.
+        self._embedding = ends.embedding.to(device)
+        self._lm_head = lm_head.to(device, torch.bfloat16 if bf16 else net.dtype)
+
+    @property
+    def feature_layers(self) -> tuple[int, ...]:
+        return self.net.config.feature_layers
+
+    @property
+    def num_predictions(self) -> int:
+        return self.net.config.num_predictions
+
+    def publish(self, folder: Path) -> None:
+        save_block_net(self.net, folder)
+
+    def forward(self, batch: Batch) -> Scores:
+        with torch.autocast(batch.taps.device.type, torch.bfloat16, enabled=self._bf16):
+            hidden = self._hidden(batch)
+            previous = self.net.draft_ids(batch.previous)
+            logits = F.linear(hidden, self._lm_head).float()
+            if self.net.markov is not None:
+                bias = self.net.markov.teacher_forced(previous.flatten(0, 1), hidden.flatten(0, 1))
+                logits = logits + bias.view(logits.shape)
+            confidence = None
+            if self.net.confidence is not None:
+                confidence = self.net.confidence_logits(hidden, previous).float()
+        return score(logits, confidence, Truth.of(batch, self.net.draft_ids))
+
+    def _hidden(self, batch: Batch) -> torch.Tensor:
+        """States [B, A, P, d] of the places that predict."""
+        config, (rows, context) = self.net.config, batch.taps.shape[:2]
+        features = self.net.fuse(batch.taps.to(self.net.dtype))
+        contexts = self.net.context(features, torch.arange(context, device=features.device).expand(rows, -1))
+        hidden = self.net.block(
+            self.net.inputs(batch.anchor_ids, self._embedding).flatten(1, 2),
+            block_positions(batch.anchors, config.block_size),
+            contexts,
+            block_mask(batch.anchors, config.block_size, context),
+        )
+        blocks = hidden.view(rows, -1, config.block_size, config.hidden_size)
+        return blocks[:, :, config.first_prediction :]
