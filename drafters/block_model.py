@@ -56,13 +56,13 @@ def load_block_model(config: BlockConfig, context: DrafterContext) -> BlockModel
     if threads is not None:
         torch.set_num_threads(threads)
     device = check_device(config.draft_device or context.device)
-    checkpoint, target = Checkpoint(config.model, config.revision), Checkpoint(context.target, context.revision)
+    checkpoint, target = Checkpoint(config.weights, config.revision), Checkpoint(context.target, context.revision)
     shape = read_config(checkpoint)
     check_target(shape, checkpoint, target)
     if config.num_speculative_tokens > shape.num_predictions:
         raise ValueError(
             f"speculative_config: num_speculative_tokens is {config.num_speculative_tokens}, but a block of "
-            f"{config.model!r} predicts {shape.num_predictions}; ask for no more"
+            f"{config.weights!r} predicts {shape.num_predictions}; ask for no more"
         )
     net = load_block_net(checkpoint, shape)
     dtype = config.draft_dtype or context.dtype
@@ -75,7 +75,7 @@ def load_block_model(config: BlockConfig, context: DrafterContext) -> BlockModel
 
 def read_fusion(config: BlockConfig, context: DrafterContext) -> FeatureFusion:
     """The net's first part, for the process and the device of the target; ValueError where it does not fit it."""
-    checkpoint, target = Checkpoint(config.model, config.revision), Checkpoint(context.target, context.revision)
+    checkpoint, target = Checkpoint(config.weights, config.revision), Checkpoint(context.target, context.revision)
     shape = read_config(checkpoint)
     check_target(shape, checkpoint, target)
     device = check_device(context.device)

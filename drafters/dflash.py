@@ -140,7 +140,7 @@ def build_dflash(config: DFlashConfig, context: DrafterContext) -> DFlash:
     model = load_block_model(config, context)
     if model.net.markov is not None or model.net.confidence is not None:
         raise ValueError(
-            f"{config.model!r} has a Markov head ({model.net.config.markov}) or a confidence head "
+            f"{config.weights!r} has a Markov head ({model.net.config.markov}) or a confidence head "
             f"({model.net.config.confidence}), which method dflash would ignore; use method dspark"
         )
     return DFlash(model, make_slots(model, config, context), config)

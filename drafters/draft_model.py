@@ -167,13 +167,13 @@ class DraftModel:
 def build_draft_model(config: DraftModelConfig, context: DrafterContext) -> DraftModel:
     """Loads the draft model; ValueError where its tokenizer is not the target's."""
     spec = TargetSpec(
-        model=config.model,
+        model=config.weights,
         revision=config.revision,
         dtype=config.draft_dtype or context.dtype,
         device=config.draft_device or context.device,
         threads=config.draft_threads or context.threads,
         max_num_seqs=context.max_num_seqs,
-        max_model_len=fitting_max_len(config.model, config.revision, context.max_model_len),
+        max_model_len=fitting_max_len(config.weights, config.revision, context.max_model_len),
         kv_cache_gib=config.draft_kv_cache_gib,
     )
     draft = load_target(spec)

@@ -48,5 +48,5 @@ def build_dspark(config: DSparkConfig, context: DrafterContext) -> DSpark:
     """Loads the net; ValueError where it does not fit the target, or has neither head."""
     model = load_block_model(config, context)
     if model.net.markov is None and model.net.confidence is None:
-        raise ValueError(f"{config.model!r} has neither a Markov nor a confidence head; use method dflash")
+        raise ValueError(f"{config.weights!r} has neither a Markov nor a confidence head; use method dflash")
     return DSpark(model, make_slots(model, config, context), config)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from drafters.block_config import BlockConfig, DFlashConfig, DSparkConfig
 from drafters.context import DrafterContext
 from drafters.draft_model_config import DraftModelConfig
+from drafters.model_config import ModelConfig
+from drafters.shipped import with_weights
 from drafters.suffix import build_suffix
 from drafters.suffix_config import SuffixConfig
 from protos.interfaces import Drafter
@@ -84,19 +86,26 @@ def parse_config(speculative_config: Mapping[str, object]) -> DrafterConfig:
     return config
 
 
+def resolved(config: DrafterConfig, target: str) -> DrafterConfig:
+    """The configuration, its weights the shipped ones where it names none; ValueError where none are for the target."""
+    name, _ = _method_of(config)
+    return with_weights(config, name, target) if isinstance(config, ModelConfig) else config
+
+
 def build_drafter(config: DrafterConfig, context: DrafterContext) -> Drafter:
     """The drafter that a configuration describes; ValueError where it does not fit the target in `context`."""
-    return _method_of(config).build(config, context)
+    _, method = _method_of(config)
+    return method.build(resolved(config, context.target), context)
 
 
 def build_fusion(config: DrafterConfig, context: DrafterContext) -> Fusion | None:
     """What the verifier runs for such a drafter, to send it features; None where it reads none."""
-    fusion = _method_of(config).fusion
-    return None if fusion is None else fusion(config, context)
+    _, method = _method_of(config)
+    return None if method.fusion is None else method.fusion(resolved(config, context.target), context)
 
 
-def _method_of(config: DrafterConfig) -> Method:
-    for method in METHODS.values():
-        if isinstance(config, method.config):
-            return method
+def _method_of(config: DrafterConfig) -> tuple[str, Method]:
+    for name, method in METHODS.items():
+        if type(config) is method.config:
+            return name, method
     raise ValueError(f"no method has a configuration of type {type(config).__name__}; use parse_config")

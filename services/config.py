@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Self
 
 import yaml
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
+from drafters.registry import resolved
 from services.speculative_config import SpeculativeConfig
 from services.strict_model import StrictModel
 from verifier.engine_config import EngineConfig
@@ -55,6 +56,13 @@ class EngineArgs(StrictModel):
         if not _DEVICE.fullmatch(device):
             raise ValueError(f"{device!r} is no device; use 'auto', 'cpu', 'cuda' or 'cuda:<index>'")
         return device
+
+    @model_validator(mode="after")
+    def _weights_are_there(self) -> Self:
+        """What a drafter lacks is said before anything is downloaded or loaded."""
+        if self.speculative_config is not None:
+            resolved(self.speculative_config.drafter, self.model)
+        return self
 
     def target_spec(self) -> TargetSpec:
         """What `modeling.target.load_target` needs."""

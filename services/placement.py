@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from drafters.draft_model_config import DraftModelConfig
+from drafters.model_config import ModelConfig
 from services.config import AppArgs
 
 # As in `modeling`, which a worker may load later than torch.
@@ -70,7 +70,7 @@ def place(args: AppArgs, machine: Machine) -> Placement:
     )
 
 
-def _drafters_model(args: AppArgs) -> DraftModelConfig | None:
+def _drafters_model(args: AppArgs) -> ModelConfig | None:
     """What a drafter's actor has to run, None where it has no actor or no model."""
     speculative = args.speculative_config
     if speculative is None or speculative.transport == "local" or not speculative.drafter.has_model:
@@ -109,7 +109,7 @@ def _device(args: AppArgs, machine: Machine) -> str:
     return args.device
 
 
-def _gpu_shares(device: str, model: DraftModelConfig | None) -> tuple[float, float]:
+def _gpu_shares(device: str, model: ModelConfig | None) -> tuple[float, float]:
     """GPUs of one verifier and of its drafter, which share one where both compute on it."""
     verifier = device == "cuda"
     if model is None:

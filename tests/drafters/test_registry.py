@@ -34,7 +34,6 @@ def test_configuration_of_each_method() -> None:
             "key 'num_spec_tokens' is unknown to method 'suffix'; known: ",
         ),
         ({"method": "suffix", "model": "m"}, "key 'model' is unknown"),
-        ({"method": "draft_model"}, "method 'draft_model' needs the key 'model'"),
         ({"method": "draft_model", "model": ""}, "model is ''"),
         ({"method": "draft_model", "model": "m", "draft_dtype": "int3"}, "draft_dtype is 'int3'; it must be one of"),
         ({"method": "draft_model", "model": "m", "num_speculative_tokens": 0}, "num_speculative_tokens is 0"),
