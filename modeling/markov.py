@@ -48,8 +48,8 @@ class VanillaMarkov(nn.Module):
         return bias, state
 
     def teacher_forced(self, previous: torch.Tensor, hidden: torch.Tensor) -> torch.Tensor:
-        """Biases [b, γ, V'] of whole blocks whose tokens are known: previous [b, γ], hidden [b, γ, d]."""
-        return self(previous, hidden, None)[0]  # type: ignore[no-any-return]
+        """What `out` makes biases of, [b, γ, rank], where all tokens are known: previous [b, γ], hidden [b, γ, d]."""
+        return self._mix(self.previous(previous), hidden, None)[0]
 
     def _mix(
         self,
@@ -83,11 +83,11 @@ class RecurrentMarkov(VanillaMarkov):
         self.cell = nn.Linear(2 * shape.rank + shape.hidden, 3 * shape.rank)
 
     def teacher_forced(self, previous: torch.Tensor, hidden: torch.Tensor) -> torch.Tensor:
-        state, biases = None, []
+        state, mixed = None, []
         for k in range(previous.shape[1]):
-            bias, state = self(previous[:, k], hidden[:, k], state)
-            biases.append(bias)
-        return torch.stack(biases, dim=1)
+            out, state = self._mix(self.previous(previous[:, k]), hidden[:, k], state)
+            mixed.append(out)
+        return torch.stack(mixed, dim=1)
 
     def _mix(
         self, embedded: torch.Tensor, hidden: torch.Tensor, state: torch.Tensor | None

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import torch
-import torch.nn.functional as F  # noqa: N812
 
 from drafters.training.blocks import Batch, block_mask, block_positions
 from drafters.training.losses import Scores, Truth, score
+from drafters.training.reading import Bias, read
 from drafters.training.trainee import Trainee
 from modeling.block_checkpoint import save_block_net
 from modeling.block_net import BlockNet
@@ -43,14 +43,14 @@ class BlockTrainee(Trainee):
         with torch.autocast(batch.taps.device.type, torch.bfloat16, enabled=self._bf16):
             hidden = self._hidden(batch)
             previous = self.net.draft_ids(batch.previous)
-            logits = F.linear(hidden, self._lm_head).float()
+            confidence, bias = None, None
             if self.net.markov is not None:
-                bias = self.net.markov.teacher_forced(previous.flatten(0, 1), hidden.flatten(0, 1))
-                logits = logits + bias.view(logits.shape)
-            confidence = None
+                mixed = self.net.markov.teacher_forced(previous.flatten(0, 1), hidden.flatten(0, 1))
+                bias = Bias(mixed=mixed.view(*hidden.shape[:-1], -1), weight=self.net.markov.out.weight)
             if self.net.confidence is not None:
                 confidence = self.net.confidence_logits(hidden, previous).float()
-        return score(logits, confidence, Truth.of(batch, self.net.draft_ids))
+        truth = Truth.of(batch, self.net.draft_ids)
+        return score(read(hidden, self._lm_head, truth.labels, truth.law_ids, bias), confidence, truth)
 
     def _hidden(self, batch: Batch) -> torch.Tensor:
         """States [B, A, P, d] of the places that predict."""

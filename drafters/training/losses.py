@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 
 from drafters.training.blocks import Batch
+from drafters.training.reading import Reading
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,28 +76,23 @@ class Scores:
         return (w * loss).sum(), w.sum()
 
 
-def score(logits: torch.Tensor, confidence: torch.Tensor | None, truth: Truth) -> Scores:
-    """logits: [..., P, V'] of q in fp32. confidence: logits [..., P], None where there is no such head.
+def score(reading: Reading, confidence: torch.Tensor | None, truth: Truth) -> Scores:
+    """reading: what is read off q's logits. confidence: logits [..., P], None where there is no such head.
 
     p and q are compared on the law's tokens one by one, and on all others as if they were one token, so the distance
     is at most what it would be over the whole vocabulary.
     """
-    size = logits.shape[-1]
-    # Not log_softmax: a second tensor of all logits, forwards and backwards, takes longer than the rest of a loss.
-    log_sum = logits.logsumexp(dim=-1)
-    known = truth.labels < size
-    of_label = logits.gather(-1, truth.labels.clamp(max=size - 1)[..., None]).squeeze(-1)
-    ids = truth.law_ids
-    q = (logits.gather(-1, ids.clamp(max=size - 1)) - log_sum[..., None]).exp() * (ids < size)
+    known = truth.labels < reading.size
+    q = reading.log_law.exp() * (truth.law_ids < reading.size)
     p = truth.law_probs
     others = (q.sum(-1) - p.sum(-1)).abs()
     distance = (q - p).abs().sum(-1) + others
     return Scores(
-        cross_entropy=(log_sum - of_label) * known,
+        cross_entropy=-reading.log_label * known,
         distance=distance,
         confidence=_confidence_loss(confidence, distance),
         overlap=torch.minimum(q, p).sum(-1).detach(),
-        hit=(logits.argmax(-1) == truth.labels) & truth.valid,
+        hit=(reading.best == truth.labels) & truth.valid,
         counts=truth.valid & _reachable(known),
     )
 

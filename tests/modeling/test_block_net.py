@@ -121,7 +121,7 @@ def test_markov_heads(markov: str, draft_vocab: tuple[int, ...] | None) -> None:
     previous = net.draft_ids(torch.tensor([[8, 7, 200, 7], [30, 5, 6, 30]]))
     hidden = torch.stack((vectors(4, 6), vectors(4, 7)))
     assert net.markov is not None
-    forced = net.markov.teacher_forced(previous, hidden)
+    forced = net.markov.out(net.markov.teacher_forced(previous, hidden))
     assert forced.shape == (2, 4, net.config.draft_vocab_size)
     state = None
     for k in range(4):
@@ -135,7 +135,7 @@ def test_markov_heads(markov: str, draft_vocab: tuple[int, ...] | None) -> None:
 def test_a_new_markov_head_changes_nothing() -> None:
     net = BlockNet(random_net(markov="rnn", markov_rank=8).config)
     assert net.markov is not None
-    assert not net.markov.teacher_forced(torch.tensor([[1, 2]]), vectors(2, 1)[None]).any()
+    assert not net.markov.out(net.markov.teacher_forced(torch.tensor([[1, 2]]), vectors(2, 1)[None])).any()
 
 
 @pytest.mark.parametrize("heads", [{}, {"markov": "vanilla", "markov_rank": 8}])
@@ -155,7 +155,8 @@ def test_every_weight_is_trained() -> None:
     hidden = net.block(net.inputs(torch.tensor([3]), embedding), torch.arange(4, 4 + BLOCK)[None], contexts, mask)
     rows_before = net.draft_ids(previous)
     assert net.markov is not None
-    loss = net.markov.teacher_forced(rows_before, hidden).sum() + net.confidence_logits(hidden, rows_before).sum()
+    biases = net.markov.out(net.markov.teacher_forced(rows_before, hidden))
+    loss = biases.sum() + net.confidence_logits(hidden, rows_before).sum()
     (loss + hidden.sum()).backward()
     assert [name for name, weight in net.named_parameters() if weight.grad is None or not weight.grad.any()] == []
     assert all(weight.grad is not None and weight.grad.isfinite().all() for weight in net.parameters())

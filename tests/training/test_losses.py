@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from drafters.training.losses import LossWeights, Scores, Truth, score
+from drafters.training.reading import Reading, read
 
 V = 4  # id 4 stands for what cannot be drafted
 LOGITS = torch.tensor([[[0.0, 1.0, 2.0, -1.0], [3.0, 0.0, 0.0, 0.0], [0.5, 0.5, 0.0, 0.0]]])
@@ -20,13 +21,18 @@ TRUTH = Truth(
 CONFIDENCE = torch.tensor([[0.3, -0.2, 1.0]])
 
 
+def of(logits: torch.Tensor, truth: Truth) -> Reading:
+    """What is read off these logits."""
+    return read(logits, torch.eye(V), truth.labels, truth.law_ids)
+
+
 def softmax(row: torch.Tensor) -> list[float]:
     powers = [math.exp(x) for x in row.tolist()]
     return [x / sum(powers) for x in powers]
 
 
 def test_by_hand() -> None:
-    scores = score(LOGITS, CONFIDENCE, TRUTH)
+    scores = score(of(LOGITS, TRUTH), CONFIDENCE, TRUTH)
     for k in range(3):
         q = [*softmax(LOGITS[0, k]), 0.0]
         label, ids, p = (each[0, k].tolist() for each in (TRUTH.labels, TRUTH.law_ids, TRUTH.law_probs))
@@ -44,14 +50,14 @@ def test_by_hand() -> None:
 
 
 def test_nothing_counts_after_a_label_that_cannot_be_drafted() -> None:
-    assert score(LOGITS, None, TRUTH).counts.tolist() == [[True, True, False]]
+    assert score(of(LOGITS, TRUTH), None, TRUTH).counts.tolist() == [[True, True, False]]
 
 
 def test_what_is_not_valid_neither_counts_nor_hits() -> None:
     truth = Truth(
         labels=torch.tensor([[2, 0, 0]]), law_ids=TRUTH.law_ids, law_probs=TRUTH.law_probs, valid=TRUTH.valid & False
     )
-    scores = score(LOGITS, None, truth)
+    scores = score(of(LOGITS, truth), None, truth)
     assert not scores.counts.any()
     assert not scores.hit.any()
 
@@ -74,7 +80,7 @@ def test_the_mean_weighs_early_predictions_more() -> None:
 
 def test_confidence_teaches_itself_and_not_the_law() -> None:
     logits, confidence = LOGITS.clone().requires_grad_(), CONFIDENCE.clone().requires_grad_()
-    score(logits, confidence, TRUTH).confidence.sum().backward()
+    score(of(logits, TRUTH), confidence, TRUTH).confidence.sum().backward()
     assert logits.grad is None or not logits.grad.any()
     assert confidence.grad is not None
     assert confidence.grad.all()
@@ -88,6 +94,6 @@ def test_a_perfect_drafter_loses_nothing() -> None:
         law_probs=torch.tensor([[[0.5, 0.3]]]),
         valid=torch.tensor([[True]]),
     )
-    scores = score(law.log(), None, truth)
+    scores = score(of(law.log(), truth), None, truth)
     assert scores.distance.item() == pytest.approx(0, abs=1e-6)
     assert scores.overlap.item() == pytest.approx(0.8)
