@@ -18,7 +18,7 @@ from modeling.linear import Linear, Product
 from modeling.modules import pack_linears
 from modeling.refusals import check_device
 from modeling.target import DTYPES
-from modeling.target_ends import TargetEnds, read_ends
+from modeling.target_ends import read_ends
 
 
 class DraftHead:
@@ -69,7 +69,7 @@ def load_block_model(config: BlockConfig, context: DrafterContext) -> BlockModel
     net.to(device, net.dtype if dtype == "auto" else DTYPES[dtype]).eval().requires_grad_(requires_grad=False)
     if device.type == "cpu":
         pack_linears(net)
-    ends = _ends(context, target, net.dtype)
+    ends = read_ends(target, net.dtype, embedding=context.embedding, lm_head=context.lm_head)
     return BlockModel(net=net, embedding=ends.embedding.to(device), head=DraftHead(ends.lm_head, net))
 
 
@@ -83,9 +83,3 @@ def read_fusion(config: BlockConfig, context: DrafterContext) -> FeatureFusion:
     if device.type == "cpu":
         pack_linears(fusion)
     return fusion
-
-
-def _ends(context: DrafterContext, target: Checkpoint, dtype: torch.dtype) -> TargetEnds:
-    if context.embedding is None or context.lm_head is None:
-        return read_ends(target, dtype)
-    return TargetEnds(embedding=context.embedding, lm_head=context.lm_head)

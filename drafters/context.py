@@ -15,7 +15,8 @@ class DrafterContext:
 
     max_num_seqs, max_model_len: the engine's limits, which size a drafter's own state. device, dtype, threads: what
     the target runs with, and the default of a drafter that has a model. embedding, lm_head: the target's own, [rows,
-    hidden], where it lives in the same process; a learned drafter then shares them instead of reading them again.
+    hidden], where it lives in the same process and keeps them plain; a learned drafter shares them instead of reading
+    them again.
     """
 
     target: str

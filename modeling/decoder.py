@@ -15,6 +15,7 @@ import torch.nn.functional as F  # noqa: N812
 
 from modeling.attention import attend
 from modeling.linear import Linear
+from modeling.live_ends import LiveEnds
 from modeling.plan import Plan
 from modeling.slots import KVShape, KVSlots
 from modeling.work import Forward
@@ -46,7 +47,8 @@ class Decoder:
         self.head_dim: int = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
         self.eps: float = config.rms_norm_eps
         self.activation = model.model.layers[0].mlp.act_fn
-        self.embedding: torch.Tensor = model.model.embed_tokens.weight.detach()
+        self.ends = LiveEnds.of(model)
+        self.embedding = self.ends.embedding
         self.final_norm: torch.Tensor = model.model.norm.weight.detach()
         self.cos, self.sin = _rotary_table(model.model.rotary_emb, max_len, self.embedding)
         self.layers = [_take_layer(layer) for layer in model.model.layers]
@@ -115,7 +117,8 @@ def _rotary_table(rotary: Any, max_len: int, like: torch.Tensor) -> tuple[torch.
 
 def _join(*modules: Any) -> Linear:
     """One product for modules that read the same input."""
-    weight = torch.cat([m.weight.detach() for m in modules])
+    weights = [m.weight.detach() for m in modules]
+    weight = weights[0] if len(weights) == 1 else torch.cat(weights)
     biases = [m.bias.detach() for m in modules if getattr(m, "bias", None) is not None]
     assert len(biases) in (0, len(modules)), "some of the joined projections have a bias, others none"
     return Linear(weight, torch.cat(biases) if biases else None)

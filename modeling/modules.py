@@ -14,6 +14,7 @@ from transformers import AttentionInterface, AttentionMaskInterface
 
 from modeling.attention import attend
 from modeling.linear import Linear
+from modeling.live_ends import LiveEnds
 from modeling.plan import Plan
 from modeling.slots import KVShape, KVSlots
 from modeling.work import Forward
@@ -26,6 +27,7 @@ class Modules:
 
     def __init__(self, model: Any) -> None:
         self.model = model.eval()
+        self.ends = LiveEnds.of(model)
         if next(model.parameters()).device.type == "cpu":
             pack_linears(self.model)
 

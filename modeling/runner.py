@@ -10,6 +10,7 @@ from typing import Protocol
 import torch
 
 from modeling.kv_step import kv_step
+from modeling.live_ends import LiveEnds
 from modeling.plan import Layout, Plan, make_plan, round_up
 from modeling.slots import KVShape, KVSlots
 from modeling.work import Forward, Work
@@ -19,6 +20,8 @@ logger = logging.getLogger(__name__)
 
 class Computation(Protocol):
     """What a runner runs: `Decoder` or `Modules`."""
+
+    ends: LiveEnds
 
     @property
     def kv_shape(self) -> KVShape: ...
@@ -61,6 +64,7 @@ class TargetRunner:
         shape = computation.kv_shape
         step = kv_step(shape.dtype, kv_heads=shape.kv_heads, head_dim=shape.head_dim, device=device)
         rows = round_up(limits.max_len, step)
+        self.ends = computation.ends
         self._computation = computation
         self._layout = Layout(group=shape.group, kv_step=step, dtype=shape.dtype, device=device)
         self.device = device

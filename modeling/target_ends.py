@@ -20,8 +20,17 @@ class TargetEnds:
     lm_head: torch.Tensor
 
 
-def read_ends(target: Checkpoint, dtype: torch.dtype | None = None) -> TargetEnds:
-    """The ends of a checkpoint on disk; dtype None leaves them as they are stored."""
-    embedding = target.tensor(EMBEDDING).to(dtype)
-    own_head = LM_HEAD in target.names() and not target.config.get("tie_word_embeddings", False)
-    return TargetEnds(embedding=embedding, lm_head=target.tensor(LM_HEAD).to(dtype) if own_head else embedding)
+def read_ends(
+    target: Checkpoint,
+    dtype: torch.dtype | None = None,
+    *,
+    embedding: torch.Tensor | None = None,
+    lm_head: torch.Tensor | None = None,
+) -> TargetEnds:
+    """The ends of a checkpoint on disk, of which only what is not given is read; dtype None: as it is stored."""
+    if embedding is None:
+        embedding = target.tensor(EMBEDDING).to(dtype)
+    if lm_head is None:
+        own = LM_HEAD in target.names() and not target.config.get("tie_word_embeddings", False)
+        lm_head = target.tensor(LM_HEAD).to(dtype) if own else embedding
+    return TargetEnds(embedding=embedding, lm_head=lm_head)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from drafters.context import DrafterContext
 from drafters.registry import build_drafter, build_fusion
 from modeling.features import Fusion
@@ -25,8 +27,9 @@ def local_drafter(args: EngineArgs, target: Target) -> LocalDrafter | None:
             f"speculative_config: draft_threads is {speculative.drafter.draft_threads}, but in one process with the "
             "target it would change the target's threads too; leave it out, or serve with transport grpc"
         )
-    context = drafter_context(args, target, threads=args.threads)
-    return LocalDrafter(build_drafter(speculative.drafter, context))
+    context, ends = drafter_context(args, target, threads=args.threads), target.runner.ends
+    shared = replace(context, embedding=ends.embedding, lm_head=ends.lm_head)
+    return LocalDrafter(build_drafter(speculative.drafter, shared))
 
 
 def fusion_for(args: EngineArgs, target: Target) -> Fusion | None:
