@@ -9,7 +9,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from modeling.block_net import BlockNet, KeysValues
+from modeling.block_net import BlockNet
+from modeling.draft_attention import KeysValues
 from modeling.runner import SlotLimits
 from modeling.slots import KVShape, KVSlots
 from protos.arrays import BFLOAT16

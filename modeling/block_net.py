@@ -14,11 +14,11 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import nn
 
+from modeling.draft_attention import KeysValues, Rotary, attend, fold, rotary, rotate
+from modeling.draft_vocab import DraftVocabNet
 from modeling.fusion import FeatureFusion
 from modeling.markov import MARKOV, Confidence, MarkovKind, MarkovShape
 from modeling.norm import RMSNorm
-
-KeysValues = tuple[torch.Tensor, torch.Tensor]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,22 +66,21 @@ class BlockNetConfig:
         return self.vocab_size if self.draft_vocab is None else len(self.draft_vocab)
 
 
-class BlockNet(nn.Module):
+class BlockNet(DraftVocabNet):
     """Prefixes of shapes, written `...`, are any batch. b: rows of a batch, q: block positions, n: context positions.
 
-    Heads speak of draft ids: `draft_ids` and `target_ids` translate. `markov` and `confidence` are None where the
+    Markov and confidence heads speak of draft ids, too. `markov` and `confidence` are None where the
     configuration has none.
     """
 
     def __init__(self, config: BlockNetConfig) -> None:
-        super().__init__()
+        super().__init__(vocab_size=config.vocab_size, draft_vocab=config.draft_vocab)
         self.config = config
         hidden, eps = config.hidden_size, config.rms_norm_eps
         self.fusion = FeatureFusion(config.feature_layers, hidden, eps)
         self.mask_embedding = nn.Parameter(torch.randn(hidden) * 0.02) if config.mask_token_id is None else None
         self.layers = nn.ModuleList(BlockLayer(config) for _ in range(config.num_layers))
         self.norm = RMSNorm(hidden, eps)
-        self._register_vocabulary(config)
         self._register_heads(config)
 
     @property
@@ -96,8 +95,8 @@ class BlockNet(nn.Module):
 
     def context(self, features: torch.Tensor, positions: torch.Tensor) -> tuple[KeysValues, ...]:
         """Each layer's keys and values, [..., kv_heads, n, head_dim], of features [..., n, d] at positions [..., n]."""
-        rotary = self._rotary(positions, features.dtype)
-        return tuple(layer.keys_values(features, rotary) for layer in self._layers())
+        turn = self._rotary(positions, features.dtype)
+        return tuple(layer.keys_values(features, turn) for layer in self._layers())
 
     def inputs(self, anchors: torch.Tensor, embedding: torch.Tensor) -> torch.Tensor:
         """Blocks [..., block_size, d] after anchors [...] (target ids), with the target's embedding [V, d]."""
@@ -114,12 +113,11 @@ class BlockNet(nn.Module):
         block position may look, first at the context, then at the q. A row may hold several blocks that share a
         context: the mask keeps them apart. Every position must see something.
         """
-        rotary = self._rotary(positions, embeds.dtype)
-        group = self.config.num_heads // self.config.num_kv_heads
-        folded = mask.repeat(1, 1, group, 1)
+        turn = self._rotary(positions, embeds.dtype)
+        folded = fold(mask, self.config.num_heads // self.config.num_kv_heads)
         hidden = embeds
         for layer, context in zip(self._layers(), contexts, strict=True):
-            hidden = layer(hidden, rotary, context, folded)
+            hidden = layer(hidden, turn, context, folded)
         normed: torch.Tensor = self.norm(hidden)
         return normed
 
@@ -127,25 +125,6 @@ class BlockNet(nn.Module):
         """Logits [...] of acceptance, from states [..., d] and the draft ids [...] of the tokens before."""
         assert self.confidence is not None, "this net has no confidence head"
         return self.confidence(hidden, None if self.markov is None else self.markov.previous(previous))  # type: ignore[no-any-return]
-
-    def draft_ids(self, target_ids: torch.Tensor) -> torch.Tensor:
-        """Draft id of each target id; draft_vocab_size where it cannot be drafted, which may stand before a token."""
-        return target_ids if self.t2d is None else self.t2d[target_ids]
-
-    def target_ids(self, draft_ids: torch.Tensor) -> torch.Tensor:
-        """Target id of each draft id."""
-        return draft_ids if self.d2t is None else self.d2t[draft_ids]
-
-    def _register_vocabulary(self, config: BlockNetConfig) -> None:
-        self.d2t: torch.Tensor | None
-        self.t2d: torch.Tensor | None
-        d2t = t2d = None
-        if config.draft_vocab is not None:
-            d2t = torch.tensor(config.draft_vocab)
-            t2d = torch.full((config.vocab_size,), len(d2t))
-            t2d[d2t] = torch.arange(len(d2t))
-        self.register_buffer("d2t", d2t)
-        self.register_buffer("t2d", t2d, persistent=False)
 
     def _register_heads(self, config: BlockNetConfig) -> None:
         outputs = config.draft_vocab_size
@@ -161,12 +140,8 @@ class BlockNet(nn.Module):
     def _layers(self) -> Sequence[BlockLayer]:
         return self.layers  # type: ignore[return-value]
 
-    def _rotary(self, positions: torch.Tensor, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
-        """cos and sin [..., 1, n, head_dim] of positions [..., n], the first half of sin negated."""
-        exponents = torch.arange(0, self.config.head_dim, 2, device=positions.device) / self.config.head_dim
-        angles = positions[..., None, :, None] * self.config.rope_theta**-exponents
-        cos, sin = angles.cos(), angles.sin()
-        return torch.cat((cos, cos), dim=-1).to(dtype), torch.cat((-sin, sin), dim=-1).to(dtype)
+    def _rotary(self, positions: torch.Tensor, dtype: torch.dtype) -> Rotary:
+        return rotary(positions, head_dim=self.config.head_dim, theta=self.config.rope_theta, dtype=dtype)
 
 
 class BlockLayer(nn.Module):
@@ -187,45 +162,20 @@ class BlockLayer(nn.Module):
         self.gate_up = nn.Linear(hidden, 2 * config.intermediate_size, bias=False)
         self.down = nn.Linear(config.intermediate_size, hidden, bias=False)
 
-    def keys_values(self, x: torch.Tensor, rotary: tuple[torch.Tensor, torch.Tensor]) -> KeysValues:
+    def keys_values(self, x: torch.Tensor, turn: Rotary) -> KeysValues:
         """[..., n, d] → keys, normed and rotated, and values, each [..., kv_heads, n, head_dim]."""
         keys, values = self.kv(x).unflatten(-1, (2, self.kv_heads, self.head_dim)).unbind(-3)
-        return _rotate(self.k_norm(keys).transpose(-3, -2), rotary), values.transpose(-3, -2)
+        return rotate(self.k_norm(keys).transpose(-3, -2), turn), values.transpose(-3, -2)
 
-    def forward(
-        self,
-        x: torch.Tensor,
-        rotary: tuple[torch.Tensor, torch.Tensor],
-        context: KeysValues,
-        mask: torch.Tensor,
-    ) -> torch.Tensor:
+    def forward(self, x: torch.Tensor, turn: Rotary, context: KeysValues, mask: torch.Tensor) -> torch.Tensor:
         """[b, q, d] → [b, q, d]; see BlockNet.block. mask: [b, 1, group * q, n + q]."""
-        x = x + self._attention(self.input_norm(x), rotary, context, mask)
+        x = x + self._attention(self.input_norm(x), turn, context, mask)
         gate, up = self.gate_up(self.post_norm(x)).chunk(2, dim=-1)
         mixed: torch.Tensor = self.down(F.silu(gate) * up)
         return x + mixed
 
-    def _attention(
-        self,
-        x: torch.Tensor,
-        rotary: tuple[torch.Tensor, torch.Tensor],
-        context: KeysValues,
-        mask: torch.Tensor,
-    ) -> torch.Tensor:
-        """The query heads that share a KV head are folded into rows, [b, kv_heads, group * q, head_dim]: on a CPU one
-        such call costs a third of one over all heads."""
+    def _attention(self, x: torch.Tensor, turn: Rotary, context: KeysValues, mask: torch.Tensor) -> torch.Tensor:
         queries = self.q_norm(self.q(x).unflatten(-1, (-1, self.head_dim)))
-        rotated = _rotate(queries.transpose(1, 2), rotary)
-        folded = rotated.reshape(len(x), self.kv_heads, -1, self.head_dim)
-        pairs = zip(context, self.keys_values(x, rotary), strict=True)
-        keys, values = (torch.cat((before, own), dim=-2) for before, own in pairs)
-        attended = F.scaled_dot_product_attention(folded, keys, values, attn_mask=mask)
-        heads = attended.reshape(rotated.shape)
-        out: torch.Tensor = self.out(heads.transpose(1, 2).flatten(2))
+        attended = attend(rotate(queries.transpose(1, 2), turn), context, self.keys_values(x, turn), mask)
+        out: torch.Tensor = self.out(attended)
         return out
-
-
-def _rotate(x: torch.Tensor, rotary: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
-    """x [..., heads, n, head_dim]; rolling by half swaps the halves."""
-    cos, sin = rotary
-    return x * cos + x.roll(x.shape[-1] // 2, dims=-1) * sin

@@ -1,4 +1,4 @@
-"""FeatureFusion: the part of a block net that the verifier runs. A `features.Fusion`."""
+"""FeatureFusion and EagleFusion: the parts of draft nets that the verifier runs. Each is a `features.Fusion`."""
 
 from __future__ import annotations
 
@@ -23,4 +23,23 @@ class FeatureFusion(nn.Module):
     def forward(self, taps: Sequence[torch.Tensor]) -> torch.Tensor:
         """taps: the outputs of `layers`, [..., hidden] each; returns [..., hidden]."""
         fused: torch.Tensor = self.norm(self.linear(torch.cat(tuple(taps), dim=-1).to(self.norm.weight.dtype)))
+        return fused
+
+
+class EagleFusion(nn.Module):
+    """W · [taps]: one feature for each token (arXiv 2503.01840); norm_taps norms each tap before (EAGLE-3.1)."""
+
+    def __init__(self, layers: tuple[int, ...], hidden_size: int, eps: float, *, norm_taps: bool) -> None:
+        super().__init__()
+        self.layers = layers
+        self.width = hidden_size
+        self.norms = nn.ModuleList(RMSNorm(hidden_size, eps) for _ in layers) if norm_taps else None
+        self.linear = nn.Linear(len(layers) * hidden_size, hidden_size, bias=False)
+
+    def forward(self, taps: Sequence[torch.Tensor]) -> torch.Tensor:
+        """taps: the outputs of `layers`, [..., hidden] each; returns [..., hidden]."""
+        states = [tap.to(self.linear.weight.dtype) for tap in taps]
+        if self.norms is not None:
+            states = [norm(state) for norm, state in zip(self.norms, states, strict=True)]
+        fused: torch.Tensor = self.linear(torch.cat(states, dim=-1))
         return fused

@@ -1,0 +1,198 @@
+"""EagleNet: the network of eagle3 and p_eagle, which reads the text as the target does, but a token ahead.
+
+Element i of a text is the embedding of token i + 1 together with the target's fused feature of position i, and stands
+at position i + 1 (arXiv 2503.01840): its output predicts token i + 2. Where the text ends, eagle3 goes on token by
+token with its own states for features; p_eagle lets further slots ride along in the same forward (arXiv 2602.01469).
+Embedding and LM head are the target's and belong to the caller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import nn
+
+from modeling.draft_attention import KeysValues, Rotary, attend, fold, rotary, rotate
+from modeling.draft_vocab import DraftVocabNet
+from modeling.fusion import EagleFusion
+from modeling.norm import RMSNorm
+
+SlotInputs = Literal["none", "fused", "mask"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EagleNetConfig:
+    """Sizes of an EagleNet. hidden_size, vocab_size: the target's, as embedding and LM head are.
+
+    feature_layers: target decoder layers whose outputs are fused, ascending. draft_vocab: the target id of each draft
+    id, None where they are the same. slots: what the slots 2 to num_slots of one forward are fed; "fused": a linear
+    map of the last feature for each, and the anchor's embedding; "mask": one learned feature and one learned
+    embedding; "none": there is one slot, and tokens are drafted one by one. norm_taps, feed_normed: each tapped state
+    is normed before the fusion, and the next step is fed the state after the final norm (EAGLE-3.1). own_head: the net
+    has an LM head of its own.
+    """
+
+    hidden_size: int
+    vocab_size: int
+    feature_layers: tuple[int, ...]
+    intermediate_size: int
+    num_layers: int
+    num_heads: int
+    num_kv_heads: int
+    head_dim: int
+    slots: SlotInputs = "none"
+    num_slots: int = 1
+    norm_taps: bool = False
+    feed_normed: bool = False
+    own_head: bool = False
+    draft_vocab: tuple[int, ...] | None = None
+    rms_norm_eps: float = 1e-6
+    rope_theta: float = 10000.0
+
+    @property
+    def draft_vocab_size(self) -> int:
+        """V': ids that may be drafted."""
+        return self.vocab_size if self.draft_vocab is None else len(self.draft_vocab)
+
+
+class EagleNet(DraftVocabNet):
+    """b: rows of a batch, q: elements of a forward, n: elements before them, K: num_slots.
+
+    `lm_head` is None where the target's rows are to be used.
+    """
+
+    def __init__(self, config: EagleNetConfig) -> None:
+        super().__init__(vocab_size=config.vocab_size, draft_vocab=config.draft_vocab)
+        self.config = config
+        hidden, eps = config.hidden_size, config.rms_norm_eps
+        self.fusion = EagleFusion(config.feature_layers, hidden, eps, norm_taps=config.norm_taps)
+        self.embed_norm = RMSNorm(hidden, eps)
+        self.layers = nn.ModuleList(
+            EagleLayer(config, width=2 * hidden if layer == 0 else hidden) for layer in range(config.num_layers)
+        )
+        self.norm = RMSNorm(hidden, eps)
+        self.lm_head = nn.Linear(hidden, config.draft_vocab_size, bias=False) if config.own_head else None
+        if config.slots == "fused":
+            self.slot_features = nn.Linear(hidden, (config.num_slots - 1) * hidden, bias=False)
+        if config.slots == "mask":
+            self.mask_embedding = nn.Parameter(torch.randn(hidden) * 0.02)
+            self.mask_feature = nn.Parameter(torch.randn(hidden) * 0.02)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """What the net computes in."""
+        return self.norm.weight.dtype
+
+    def forward(
+        self,
+        embeds: torch.Tensor,
+        hidden: torch.Tensor,
+        positions: torch.Tensor,
+        contexts: Sequence[KeysValues],
+        mask: torch.Tensor,
+    ) -> tuple[torch.Tensor, tuple[KeysValues, ...]]:
+        """States [b, q, d], which a next step takes for `hidden`, and each layer's keys and values of the q elements.
+
+        embeds, hidden: [b, q, d]; positions: [b, q]. contexts: each layer's keys and values of the elements before,
+        [b, kv_heads, n, head_dim]. mask: bool [b, 1, q, n + q], True where an element may look, first at the context,
+        then at the q. Every element must see something.
+        """
+        states, own = self._through(self.config.num_layers, embeds, hidden, positions, contexts, mask)
+        return self.norm(states) if self.config.feed_normed else states, own
+
+    def context(
+        self,
+        embeds: torch.Tensor,
+        hidden: torch.Tensor,
+        positions: torch.Tensor,
+        contexts: Sequence[KeysValues],
+        mask: torch.Tensor,
+    ) -> tuple[KeysValues, ...]:
+        """The keys and values that `forward` gives; the last layer computes no more than these."""
+        last = self.config.num_layers - 1
+        states, own = self._through(last, embeds, hidden, positions, contexts[:last], mask)
+        layer, turn = self._layers()[last], self._rotary(positions, states.dtype)
+        return *own, layer.keys_values(self._seen(last, embeds, states), turn)
+
+    def normed(self, states: torch.Tensor) -> torch.Tensor:
+        """What the LM head reads, of the states that `forward` gives."""
+        normed: torch.Tensor = states if self.config.feed_normed else self.norm(states)
+        return normed
+
+    def slot_inputs(self, features: torch.Tensor, anchor_embeds: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """embeds and hidden [..., K - 1, d] of slots 2 to K, from the feature of the last element and the embedding of
+        its token, the anchor: [..., d] each."""
+        shape = (*features.shape[:-1], self.config.num_slots - 1, self.config.hidden_size)
+        if self.config.slots == "fused":
+            return anchor_embeds.unsqueeze(-2).expand(shape), self.slot_features(features).view(shape)
+        embedding, feature = self.mask_embedding.to(features.dtype), self.mask_feature.to(features.dtype)
+        return embedding.expand(shape), feature.expand(shape)
+
+    def _through(
+        self,
+        count: int,
+        embeds: torch.Tensor,
+        hidden: torch.Tensor,
+        positions: torch.Tensor,
+        contexts: Sequence[KeysValues],
+        mask: torch.Tensor,
+    ) -> tuple[torch.Tensor, tuple[KeysValues, ...]]:
+        """States after the first `count` layers, and their keys and values."""
+        turn = self._rotary(positions, hidden.dtype)
+        folded = fold(mask, self.config.num_heads // self.config.num_kv_heads)
+        own = []
+        for index, context in zip(range(count), contexts, strict=True):
+            layer, seen = self._layers()[index], self._seen(index, embeds, hidden)
+            own.append(layer.keys_values(seen, turn))
+            hidden = layer(hidden, layer.queries(seen, turn), context, own[-1], folded)
+        return hidden, tuple(own)
+
+    def _seen(self, index: int, embeds: torch.Tensor, hidden: torch.Tensor) -> torch.Tensor:
+        """What a layer makes queries, keys and values of: the first one of the token as well."""
+        normed: torch.Tensor = self._layers()[index].input_norm(hidden)
+        return torch.cat((self.embed_norm(embeds), normed), dim=-1) if index == 0 else normed
+
+    def _layers(self) -> Sequence[EagleLayer]:
+        return self.layers  # type: ignore[return-value]
+
+    def _rotary(self, positions: torch.Tensor, dtype: torch.dtype) -> Rotary:
+        return rotary(positions, head_dim=self.config.head_dim, theta=self.config.rope_theta, dtype=dtype)
+
+
+class EagleLayer(nn.Module):
+    """A decoder layer as Llama's, whose attention may read wider vectors than its residual stream."""
+
+    def __init__(self, config: EagleNetConfig, *, width: int) -> None:
+        super().__init__()
+        hidden, eps = config.hidden_size, config.rms_norm_eps
+        self.head_dim, self.kv_heads = config.head_dim, config.num_kv_heads
+        query, key = config.num_heads * config.head_dim, config.num_kv_heads * config.head_dim
+        self.input_norm = RMSNorm(hidden, eps)
+        self.q = nn.Linear(width, query, bias=False)
+        self.kv = nn.Linear(width, 2 * key, bias=False)
+        self.out = nn.Linear(query, hidden, bias=False)
+        self.post_norm = RMSNorm(hidden, eps)
+        self.gate_up = nn.Linear(hidden, 2 * config.intermediate_size, bias=False)
+        self.down = nn.Linear(config.intermediate_size, hidden, bias=False)
+
+    def queries(self, seen: torch.Tensor, turn: Rotary) -> torch.Tensor:
+        """[b, q, width] → rotated queries [b, heads, q, head_dim]."""
+        return rotate(self.q(seen).unflatten(-1, (-1, self.head_dim)).transpose(1, 2), turn)
+
+    def keys_values(self, seen: torch.Tensor, turn: Rotary) -> KeysValues:
+        """[b, q, width] → rotated keys, and values, each [b, kv_heads, q, head_dim]."""
+        keys, values = self.kv(seen).unflatten(-1, (2, self.kv_heads, self.head_dim)).unbind(-3)
+        return rotate(keys.transpose(1, 2), turn), values.transpose(1, 2)
+
+    def forward(
+        self, x: torch.Tensor, queries: torch.Tensor, context: KeysValues, own: KeysValues, mask: torch.Tensor
+    ) -> torch.Tensor:
+        """[b, q, d] → [b, q, d]; mask: [b, 1, group * q, n + q]."""
+        x = x + self.out(attend(queries, context, own, mask))
+        gate, up = self.gate_up(self.post_norm(x)).chunk(2, dim=-1)
+        mixed: torch.Tensor = self.down(F.silu(gate) * up)
+        return x + mixed
