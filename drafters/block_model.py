@@ -10,12 +10,13 @@ import torch.nn.functional as F  # noqa: N812
 
 from drafters.block_config import BlockConfig
 from drafters.context import DrafterContext
-from modeling.block_checkpoint import check_target, load_block_net, load_fusion, read_config
+from modeling.block_checkpoint import load_block_net, load_fusion, read_config
 from modeling.block_net import BlockNet
 from modeling.checkpoint_files import Checkpoint
 from modeling.fusion import FeatureFusion
 from modeling.linear import Linear, Product
 from modeling.modules import pack_linears
+from modeling.net_checkpoint import check_target
 from modeling.refusals import check_device
 from modeling.target import DTYPES
 from modeling.target_ends import read_ends

@@ -31,7 +31,7 @@ class EagleNetConfig:
     feature_layers: target decoder layers whose outputs are fused, ascending. draft_vocab: the target id of each draft
     id, None where they are the same. slots: what the slots 2 to num_slots of one forward are fed; "fused": a linear
     map of the last feature for each, and the anchor's embedding; "mask": one learned feature and one learned
-    embedding; "none": there is one slot, and tokens are drafted one by one. norm_taps, feed_normed: each tapped state
+    embedding; "none": num_slots is 1, and tokens are drafted one by one. norm_taps, feed_normed: each tapped state
     is normed before the fusion, and the next step is fed the state after the final norm (EAGLE-3.1). own_head: the net
     has an LM head of its own.
     """

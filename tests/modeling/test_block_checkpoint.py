@@ -11,8 +11,9 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from benchmarks.harness.tiny import VOCAB_SIZE, save_tiny, tiny_llama
-from modeling.block_checkpoint import check_target, load_block_net, load_fusion, read_config, save_block_net
+from modeling.block_checkpoint import load_block_net, load_fusion, read_config, save_block_net
 from modeling.checkpoint_files import INDEX, WEIGHTS, Checkpoint
+from modeling.net_checkpoint import check_target
 from modeling.target_ends import read_ends
 from tests.fakes.block_nets import DSPARK, random_net
 
@@ -40,7 +41,7 @@ def test_what_was_saved_is_loaded(tmp_path: Path, changes: dict[str, Any]) -> No
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("model_type", "llama", "is of model_type 'llama', but a block drafter is of 'paradraft_block_net'"),
+        ("model_type", "llama", "is of model_type 'llama', but block nets are of 'paradraft_block_net'"),
         ("num_heads", 5, "num_heads 5 must be a multiple of num_kv_heads 2"),
         ("num_layers", "2", r"has '2' \(.*\) at the key 'num_layers'"),
         ("hidden_size", 0, "hidden_size 0 must be positive"),
