@@ -15,6 +15,7 @@ from modeling.target import resolve_model
 
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
+PROVENANCE = "provenance.json"
 
 
 class Checkpoint:
@@ -34,6 +35,12 @@ class Checkpoint:
         if not isinstance(config, dict):
             raise ValueError(f"config.json of {self.name!r} is no JSON object; give the directory of a checkpoint")
         return config
+
+    @cached_property
+    def provenance(self) -> dict[str, Any]:
+        """provenance.json, which training leaves beside weights; empty where there is none."""
+        noted = {} if self._find(PROVENANCE) is None else self._json(PROVENANCE)
+        return noted if isinstance(noted, dict) else {}
 
     def names(self) -> frozenset[str]:
         """Names of all tensors."""

@@ -11,6 +11,7 @@ import torch
 
 from modeling.target import Target
 from modeling.work import Work
+from services.cli.drafter_origin import DrafterOrigin, drafter_origin
 from services.config import EngineArgs
 from services.in_process import local_drafter
 
@@ -59,12 +60,27 @@ def check_drafter(args: EngineArgs, target: Target) -> Iterator[Check]:
     method = args.speculative_config.method
     try:
         drafter = local_drafter(args, target)
+        origin = drafter_origin(args.speculative_config.drafter, target)
     except (ValueError, OSError) as error:
         yield Check(name="drafter", state=State.FAIL, detail=f"{method}: {error}")
         return
     if drafter is not None:
         drafter.shutdown()
     yield Check(name="drafter", state=State.OK, detail=f"{method} fits the model's tokenizer and vocabulary")
+    if origin is not None:
+        yield check_origin(origin, target)
+
+
+def check_origin(origin: DrafterOrigin, target: Target) -> Check:
+    """Weights that were trained on another model's answers fit by their shapes, and guess badly."""
+    name, made = "drafter's target", f"{origin.weights} was trained for {origin.model} in {origin.dtype}"
+    foreign = origin.is_foreign_to(target)
+    if foreign:
+        prints = f"of fingerprint {origin.fingerprint}, not {target.fingerprint}"
+        detail = f"{made}, {prints}: few drafts will be accepted; train a drafter for this model (docs/training.md)"
+        return Check(name=name, state=State.WARN, detail=detail)
+    doubt = f"; whether with these weights cannot be told in {target.dtype}" if foreign is None else ", as it is here"
+    return Check(name=name, state=State.OK, detail=made + doubt)
 
 
 def check_load(target: Target) -> Check:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -72,11 +73,14 @@ def _examine(console: Console, target: Target, args: EngineArgs) -> bool:
 
 def _probe(target: Target, args: EngineArgs, *, temperature: float, raw: bool) -> Evidence:
     from services.cli.acceptance_probe import probe
+    from services.cli.drafter_origin import drafter_origin
     from services.offline import LLM
 
     assert args.speculative_config is not None
+    origin = drafter_origin(args.speculative_config.drafter, target)
     with LLM.on(target, args) as llm:
-        return probe(llm, method=args.speculative_config.method, temperature=temperature, raw=raw)
+        seen = probe(llm, args.speculative_config, temperature=temperature, raw=raw)
+    return seen if origin is None or not origin.is_foreign_to(target) else replace(seen, made_for=origin.model)
 
 
 def _print_check(console: Console, *, name: str, state: str, detail: str) -> None:
@@ -91,7 +95,10 @@ def _print_acceptance(console: Console, evidence: Evidence) -> None:
 
     drafts = evidence.stats.speculation
     length = f"accepted length {drafts.accepted_length:.2f}"
-    console.print(f"\n{evidence.method}: {length} in {drafts.num_drafts} drafts, {evidence.stats.steps} steps")
+    console.print(
+        f"\n{evidence.method}: {length} in {drafts.num_drafts} drafts, {evidence.stats.steps} steps; "
+        f"drafting took {evidence.draft_share:.0%} of the time"
+    )
     for position, rate in enumerate(drafts.acceptance_by_position, 1):
         console.print(Text.assemble(f"  {position:>3} ", ("█" * round(30 * rate), "green"), f" {rate:.0%}"))
     cause = likely_cause(evidence)

@@ -14,13 +14,17 @@ NOTHING = RequestStats(steps=100)
 FINE = Evidence(
     method="draft_model",
     temperature=0.0,
-    stats=RequestStats(steps=100, speculation=SpeculationCounts(num_drafts=90, accepted_per_pos=(70, 50, 30))),
+    stats=RequestStats(
+        steps=100,
+        speculation=SpeculationCounts(num_drafts=90, drafted=270, verified=270, accepted_per_pos=(70, 50, 30)),
+    ),
     answers_ended=0.5,
 )
 
 
-def _seen(*accepted_per_pos: int, num_drafts: int = 90) -> Evidence:
-    drafts = SpeculationCounts(num_drafts=num_drafts, accepted_per_pos=accepted_per_pos)
+def _seen(*accepted_per_pos: int, num_drafts: int = 90, drafted: int | None = None) -> Evidence:
+    count = num_drafts * len(accepted_per_pos) if drafted is None else drafted
+    drafts = SpeculationCounts(num_drafts=num_drafts, drafted=count, verified=count, accepted_per_pos=accepted_per_pos)
     return replace(FINE, stats=replace(FINE.stats, speculation=drafts))
 
 
@@ -33,12 +37,23 @@ LOW = _seen(9, 1, 0)
         (replace(FINE, failures=3), "failed or came too late 3 times"),
         (replace(FINE, stats=NOTHING), "draft_model drafted nothing in 100 steps"),
         (replace(FINE, method="suffix", stats=NOTHING), "does not repeat"),
+        (replace(FINE, stats=NOTHING, min_survival=0.9), "never as sure of a token as min_survival 0.9"),
         (_seen(9, 9, num_drafts=10), "a draft in 10 of 100 steps"),
+        (replace(_seen(9, 9, num_drafts=10), min_survival=0.5), "min_survival 0.5 cuts the others"),
+        (replace(FINE, draft_share=0.7), "drafting takes 70% of the time, for which 2.50 tokens a step are too few"),
+        (
+            replace(_seen(80, drafted=95), min_survival=0.9, longest=7),
+            "80 of 95 guesses are right, but drafts are short",
+        ),
+        (_seen(63, 9, 1), "70% of first tokens are right, and 14% of the second ones"),
+        (replace(LOW, made_for="some-target"), "trained for some-target, which has other weights"),
         (_seen(0, 0, 0), "tokenizer or vocabulary"),
+        (replace(_seen(3, 0, 0), method="dspark"), "hardly a first token is right (3%)"),
         (replace(LOW, temperature=1.0), "temperature 1"),
         (replace(LOW, method="suffix"), "suffix pays on"),
         (replace(LOW, answers_ended=0.0), "chat template"),
-        (LOW, "made for another model"),
+        (LOW, "another text than the model"),
+        (replace(LOW, method="dspark"), "another text than the model"),
     ],
 )
 def test_the_cause_is_named(evidence: Evidence, named: str) -> None:
@@ -47,5 +62,15 @@ def test_the_cause_is_named(evidence: Evidence, named: str) -> None:
     assert named in cause
 
 
-def test_good_acceptance_has_no_cause() -> None:
-    assert likely_cause(FINE) is None
+@pytest.mark.parametrize(
+    "evidence",
+    [
+        FINE,
+        replace(FINE, draft_share=0.5),
+        replace(FINE, made_for="some-target"),
+        replace(FINE, method="dspark", min_survival=0.2, longest=8),
+        _seen(80),
+    ],
+)
+def test_what_pays_has_no_cause(evidence: Evidence) -> None:
+    assert likely_cause(evidence) is None

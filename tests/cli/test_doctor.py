@@ -10,8 +10,13 @@ from typing import Any
 
 import pytest
 
-from benchmarks.harness.tiny import save_tiny
+from benchmarks.harness.tiny import save_tiny, tiny_llama
+from modeling.block_checkpoint import save_block_net
+from modeling.target import TargetSpec, load_target
+from services.cli.checks import check_origin
+from services.cli.drafter_origin import DrafterOrigin
 from tests.cli.conftest import Call
+from tests.fakes.block_nets import random_net
 
 SMALL = ["--dtype", "fp32", "--device", "cpu", "--threads", "1", "--max-num-seqs", "4", "--max-model-len", "512"]
 
@@ -99,3 +104,36 @@ def test_a_missing_model_is_one_failed_check(paradraft: Call, tmp_path: Path) ->
     assert result.exit_code == 1
     assert result.output.count("✗") == 1
     assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize(
+    ("noted", "check", "cause"),
+    [
+        (
+            {},
+            r"✓ drafter's target .*trained for tiny in torch\.float32, as it is here",
+            "hardly a first token is right",
+        ),
+        (
+            {"fingerprint": "0"},
+            r"! drafter's target .*of fingerprint 0, not \w+: few drafts",
+            "trained for tiny, which",
+        ),
+    ],
+)
+def test_a_drafter_of_another_target_is_noticed(
+    paradraft: Call, model: str, tmp_path: Path, noted: dict[str, str], check: str, cause: str
+) -> None:
+    """A net of random weights guesses badly; what is made of that depends on what it says it was trained for."""
+    save_block_net(random_net(hidden_size=tiny_llama().hidden_size), tmp_path)
+    own = load_target(TargetSpec(model=model, dtype="fp32", device="cpu", max_num_seqs=1, max_model_len=64))
+    fp16 = DrafterOrigin(weights="w", model="tiny", fingerprint="0", dtype="torch.float16")
+    assert re.search(r"whether with these weights cannot be told in torch\.float32", check_origin(fp16, own).detail)
+    target = {"model": "tiny", "fingerprint": own.fingerprint, "dtype": "torch.float32"} | noted
+    (tmp_path / "provenance.json").write_text(json.dumps({"target": target}))
+    keys = json.dumps({"method": "dflash", "model": str(tmp_path), "num_speculative_tokens": 4})
+    result = paradraft("doctor", model, *SMALL, "--speculative-config", keys)
+    assert result.exit_code == 0
+    assert re.search(check, result.output)
+    assert re.search(f"likely cause: .*{cause}", result.output), result.output
+    assert re.search(r"dflash: accepted length .*; drafting took \d+% of the time", result.output)
