@@ -9,6 +9,7 @@ import torch
 from drafters.training.answers import Split, frequent_tokens
 from drafters.training.block_trainee import BlockTrainee
 from drafters.training.features import feature_layers
+from drafters.training.lm_trainee import make_lm_trainee
 from drafters.training.recipe import Recipe
 from drafters.training.trainee import Trainee
 from modeling.block_net import BlockNet, BlockNetConfig
@@ -22,6 +23,8 @@ def make_trainee(recipe: Recipe, target: Target, split: Split, *, revision: str 
     check_tokens(split, target.vocab_size)
     ends = read_ends(Checkpoint(target.name, revision))
     torch.manual_seed(recipe.seed)
+    if recipe.method == "draft_model":
+        return make_lm_trainee(recipe, target, ends)
     net = BlockNet(block_config(recipe, target.config, split)).to(target.runner.device)
     return BlockTrainee(net, ends, bf16=recipe.precision == "bf16")
 

@@ -18,6 +18,8 @@ from modeling.target_ends import TargetEnds
 class BlockTrainee(Trainee):
     """`bf16` computes products in bf16; weights stay fp32. The ends are not trained, and no part of what is saved."""
 
+    net: BlockNet
+
     def __init__(self, net: BlockNet, ends: TargetEnds, *, bf16: bool) -> None:
         super().__init__()
         self.net = net

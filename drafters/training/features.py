@@ -62,7 +62,8 @@ class TargetFeatures:
         """Leaves inference mode behind: what comes out may enter a computation with gradients."""
         row = logit = 0
         for work in works:
-            taps = torch.cat([tap[row : row + len(work.tokens)] for tap in forward.taps], dim=-1)
+            rows = [tap[row : row + len(work.tokens)] for tap in forward.taps]
+            taps = torch.cat(rows, dim=-1) if rows else torch.empty(len(work.tokens), 0)
             ids, probs = law(forward.logits[logit : logit + work.num_logits], self.law_size)
             yield Features(taps=taps.to(torch.bfloat16).cpu(), law_ids=ids.cpu(), law_probs=probs.cpu())
             row, logit = row + len(work.tokens), logit + work.num_logits
@@ -79,6 +80,8 @@ def law(logits: torch.Tensor, size: int) -> tuple[torch.Tensor, torch.Tensor]:
 def feature_layers(num_layers: int, count: int) -> tuple[int, ...]:
     """`count` layers evenly spread from the second to the third last, as DFlash taps them (arXiv 2602.06036); fewer
     where the target is too shallow for so many."""
+    if count == 0:
+        return ()
     first, last = min(1, num_layers - 1), max(num_layers - 3, 0)
     if count == 1 or last <= first:
         return (max(first, last),)

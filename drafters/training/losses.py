@@ -2,6 +2,7 @@
 
 dflash is trained on the answers' own tokens (arXiv 2602.06036). dspark is trained on the target's laws and a little on
 the tokens, and its confidence head on the probability that a draft is accepted (arXiv 2607.05147, section 3.3).
+A draft model is distilled by the Kullback-Leibler divergence (arXiv 2310.08461).
 """
 
 from __future__ import annotations
@@ -15,19 +16,23 @@ import torch.nn.functional as F  # noqa: N812
 from drafters.training.blocks import Batch
 from drafters.training.reading import Reading
 
+LEAST_OTHERS = 1e-6  # of q; below, 1 - Σ q is rounding
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LossWeights:
-    """What each part counts. distance is the whole L1 distance of p and q, at most 2."""
+    """What each part counts. distance is the whole L1 distance of p and q, at most 2; divergence is KL(p, q)."""
 
     cross_entropy: float
     distance: float
     confidence: float
+    divergence: float = 0.0
 
 
 LOSSES = {
     "dflash": LossWeights(cross_entropy=1.0, distance=0.0, confidence=0.0),
     "dspark": LossWeights(cross_entropy=0.1, distance=0.9, confidence=1.0),
+    "draft_model": LossWeights(cross_entropy=0.1, distance=0.0, confidence=0.0, divergence=0.9),
 }
 
 
@@ -56,12 +61,14 @@ class Truth:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scores:
-    """Of each prediction, [..., P]. cross_entropy is 0 where the label cannot be drafted. overlap: Σ min(p, q) over
-    the law's tokens, a lower bound of the probability that a draft drawn from q is accepted. hit: the likeliest draft
-    is the label. counts: whether the prediction is trained on."""
+    """Of each prediction, [..., P]. cross_entropy is 0 where the label cannot be drafted. divergence: KL(p, q), with
+    all that cannot be drafted among the others. overlap: Σ min(p, q) over the law's tokens, a lower bound of the
+    probability that a draft drawn from q is accepted. hit: the likeliest draft is the label. counts: whether the
+    prediction is trained on."""
 
     cross_entropy: torch.Tensor
     distance: torch.Tensor
+    divergence: torch.Tensor
     confidence: torch.Tensor
     overlap: torch.Tensor
     hit: torch.Tensor
@@ -70,7 +77,7 @@ class Scores:
     def weighted(self, weights: LossWeights, decay: float) -> tuple[torch.Tensor, torch.Tensor]:
         """(Σ w · loss, Σ w) with w = exp(-(k-1) / decay) for the k-th prediction of a block."""
         loss = weights.cross_entropy * self.cross_entropy + weights.distance * self.distance
-        loss = loss + weights.confidence * self.confidence
+        loss = loss + weights.divergence * self.divergence + weights.confidence * self.confidence
         k = torch.arange(loss.shape[-1], device=loss.device)
         w = self.counts * torch.exp(-k / decay)
         return (w * loss).sum(), w.sum()
@@ -90,11 +97,21 @@ def score(reading: Reading, confidence: torch.Tensor | None, truth: Truth) -> Sc
     return Scores(
         cross_entropy=-reading.log_label * known,
         distance=distance,
+        divergence=_divergence(reading, truth),
         confidence=_confidence_loss(confidence, distance),
         overlap=torch.minimum(q, p).sum(-1).detach(),
         hit=(reading.best == truth.labels) & truth.valid,
         counts=truth.valid & _reachable(known),
     )
+
+
+def _divergence(reading: Reading, truth: Truth) -> torch.Tensor:
+    """KL(p, q) over the law's tokens that can be drafted, and all others as one."""
+    known = truth.law_ids < reading.size
+    p = truth.law_probs * known
+    other_p = (1 - p.sum(-1)).clamp(min=0)
+    other_q = (1 - (reading.log_law.exp() * known).sum(-1)).clamp(min=LEAST_OTHERS)
+    return (torch.xlogy(p, p) - p * reading.log_law).sum(-1) + torch.xlogy(other_p, other_p / other_q)
 
 
 def _confidence_loss(logits: torch.Tensor | None, distance: torch.Tensor) -> torch.Tensor:

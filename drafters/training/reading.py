@@ -39,7 +39,7 @@ def read(
 ) -> Reading:
     """Of the logits hidden · headᵀ (+ bias): hidden [..., d], head [V', d]. labels: [...]; law_ids: [..., K].
 
-    The head is not trained. Products are computed in its dtype, everything else in fp32.
+    Products are computed in the head's dtype, everything else in fp32.
     """
     size = len(head)
     ids = torch.cat((labels[..., None], law_ids), dim=-1).clamp(max=size - 1)
@@ -73,7 +73,8 @@ class _Read(torch.autograd.Function):
             of_ids.append(logits.gather(-1, ids[rows]))
             best.append(logits.argmax(dim=-1))
         log_sum = torch.cat(log_sums)
-        ctx.save_for_backward(head, ids, mixed, weight, log_sum, *kept)
+        trained = hidden if ctx.needs_input_grad[1] else None
+        ctx.save_for_backward(trained, head, ids, mixed, weight, log_sum, *kept)
         found = torch.cat(best)
         ctx.mark_non_differentiable(found)
         return torch.cat(of_ids) - log_sum, found
@@ -81,19 +82,25 @@ class _Read(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, wanted: torch.Tensor, _best: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         """d log q(i) / d logit(v) = [i = v] - q(v)."""
-        head, ids, mixed, weight, log_sum, *kept = ctx.saved_tensors
-        of_hidden, of_mixed, of_weight = [], [], None
+        hidden, head, ids, mixed, weight, log_sum, *kept = ctx.saved_tensors
+        of_hidden, of_head, of_mixed, of_weight = [], None, [], None
         cast = None if weight is None else weight.to(head.dtype)
         sums = wanted.sum(dim=-1, keepdim=True)
         for rows, logits in zip(_pieces(len(ids)), kept, strict=True):
             slope = (logits.float() - log_sum[rows]).exp_().mul_(-sums[rows])
             slope = slope.scatter_add_(-1, ids[rows], wanted[rows]).to(head.dtype)
             of_hidden.append(slope @ head)
+            if hidden is not None:
+                of_head = _plus(of_head, slope.T @ hidden[rows])
             if mixed is not None and cast is not None:
                 of_mixed.append(slope @ cast)
-                part = (slope.T @ mixed[rows]).float()
-                of_weight = part if of_weight is None else of_weight.add_(part)
-        return torch.cat(of_hidden), None, None, torch.cat(of_mixed) if of_mixed else None, of_weight
+                of_weight = _plus(of_weight, slope.T @ mixed[rows])
+        return torch.cat(of_hidden), of_head, None, torch.cat(of_mixed) if of_mixed else None, of_weight
+
+
+def _plus(total: torch.Tensor | None, part: torch.Tensor) -> torch.Tensor:
+    """The sum, in fp32 and in place."""
+    return part.float() if total is None else total.add_(part)
 
 
 def _pieces(rows: int) -> Iterator[slice]:

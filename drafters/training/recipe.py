@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, get_args
 
-Method = Literal["dflash", "dspark"]
+Method = Literal["dflash", "dspark", "draft_model"]
 Markov = Literal["none", "vanilla", "gated", "rnn"]
 Precision = Literal["bf16", "fp32"]
+HEAD_DIM = 32  # of a draft model
 METHODS: tuple[str, ...] = get_args(Method)
 
 
@@ -18,7 +19,8 @@ class Recipe:
 
     The net: `layers` decoder layers of the target's own width, a block of `block_size` slots that gives as many
     drafts, features from `taps` target layers, a draft vocabulary of the `draft_vocab` tokens most frequent in answers
-    (0: the target's whole one), a Markov head of rank `markov_rank`.
+    (0: the target's whole one), a Markov head of rank `markov_rank`. A draft model has layers of `width` and reads no
+    features; its `block_size` is only how many drafts in a row are looked at.
     The schedule: `batch` answers a step, `anchors` blocks an answer, `epochs` times through the answers; AdamW with a
     linear warm-up over the share `warmup` of the steps, then a cosine to zero; gradients clipped to norm `clip`.
     The loss: the k-th prediction of a block weighs exp(-(k-1) / `decay`); the target's law is represented by its
@@ -29,6 +31,7 @@ class Recipe:
 
     method: Method
     layers: int = 2
+    width: int = 192
     block_size: int = 8
     taps: int = 3
     draft_vocab: int = 8192
@@ -57,6 +60,10 @@ class Recipe:
             value = getattr(self, name)
             if not low <= value <= high:
                 raise ValueError(f"{name} is {value}; it must be from {low:g} to {high:g}")
+        if self.method == "draft_model" and self.width % HEAD_DIM:
+            raise ValueError(f"width is {self.width}; a draft model's must be a multiple of {HEAD_DIM}")
+        if self.taps == 0 and self.method != "draft_model":
+            raise ValueError(f"taps is 0, but {self.method} reads the target's layers; give 1 to 16")
         if self.method == "dflash" and self.markov != "none":
             raise ValueError(f"markov is {self.markov!r}, but dflash has no Markov head; train dspark, or leave it out")
 
@@ -70,14 +77,24 @@ def make_recipe(method: str, given: Mapping[str, Any]) -> Recipe:
     """The method's defaults with the `given` fields in their place; ValueError names the value and its range."""
     if method not in METHODS:
         raise ValueError(f"method {method!r} cannot be trained; there are: {', '.join(METHODS)}")
-    own = Recipe(method="dflash", markov="none") if method == "dflash" else Recipe(method="dspark")
-    return replace(own, **given)
+    for name in given:
+        if name in _FOREIGN.get(method, ()):
+            raise ValueError(f"{name} means nothing to {method}; leave it out")
+    return replace(_DEFAULTS[method], **given)
+
+
+_FOREIGN: dict[str, tuple[str, ...]] = {
+    "dflash": ("width", "markov_rank"),
+    "dspark": ("width",),
+    "draft_model": ("draft_vocab", "markov", "markov_rank"),
+}
 
 
 _RANGES: dict[str, tuple[float, float]] = {
     "layers": (1, 64),
+    "width": (32, 8192),
     "block_size": (2, 64),
-    "taps": (1, 16),
+    "taps": (0, 16),
     "draft_vocab": (0, 2**31),
     "markov_rank": (1, 4096),
     "batch": (1, 4096),
@@ -93,4 +110,10 @@ _RANGES: dict[str, tuple[float, float]] = {
     "held_out": (0.001, 0.5),
     "evaluate_every": (1, 10**9),
     "seed": (0, 2**63 - 1),
+}
+
+_DEFAULTS: dict[str, Recipe] = {
+    "dflash": Recipe(method="dflash", markov="none"),
+    "dspark": Recipe(method="dspark"),
+    "draft_model": Recipe(method="draft_model", layers=4, taps=0, draft_vocab=0, markov="none", anchors=64),
 }

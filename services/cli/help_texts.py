@@ -29,7 +29,8 @@ APP_HELP = {
 
 RECIPE_HELP = {
     "layers": "Decoder layers of the drafter, each as wide as the target's.",
-    "block_size": "Tokens drafted in one forward.",
+    "width": "Of a draft model's layers (draft_model).",
+    "block_size": "Tokens drafted in one forward; of a draft model, tokens in a row that are looked at.",
     "taps": "Layers of the target whose outputs the drafter sees.",
     "draft_vocab": "Only the tokens most frequent in answers are drafted, that many; 0 for all.",
     "markov": "How a draft token bends the next one's logits (dspark).",

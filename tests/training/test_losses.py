@@ -44,6 +44,11 @@ def test_by_hand() -> None:
         assert scores.distance[0, k].item() == pytest.approx(distance, rel=1e-5)
         assert scores.overlap[0, k].item() == pytest.approx(sum(min(pair) for pair in pairs), rel=1e-5)
         assert scores.confidence[0, k].item() == pytest.approx(confidence, rel=1e-5)
+        mass = {token: probability for token, probability in zip(ids, p, strict=True) if token < V}
+        outcomes = [(probability, q[token]) for token, probability in mass.items()]
+        outcomes.append((1 - sum(mass.values()), 1 - sum(q[token] for token in mass)))
+        divergence = sum(a * math.log(a / b) for a, b in outcomes)
+        assert scores.divergence[0, k].item() == pytest.approx(divergence, rel=1e-4, abs=1e-6)
         expected = 0.0 if label == V else -math.log(q[label])
         assert scores.cross_entropy[0, k].item() == pytest.approx(expected, rel=1e-5)
     assert scores.hit.tolist() == [[True, False, False]]
@@ -67,15 +72,17 @@ def test_the_mean_weighs_early_predictions_more() -> None:
     scores = Scores(
         cross_entropy=torch.tensor([[1.0, 2.0, 4.0]]),
         distance=10 * ones,
+        divergence=1000 * ones,
         confidence=100 * ones,
         overlap=ones,
         hit=ones.bool(),
         counts=torch.tensor([[True, True, False]]),
     )
-    loss, weight = scores.weighted(LossWeights(cross_entropy=1.0, distance=0.5, confidence=0.25), decay=4.0)
+    weights = LossWeights(cross_entropy=1.0, distance=0.5, confidence=0.25, divergence=0.125)
+    loss, weight = scores.weighted(weights, decay=4.0)
     second = math.exp(-1 / 4)
     assert weight.item() == pytest.approx(1 + second)
-    assert loss.item() == pytest.approx((1 + 5 + 25) + second * (2 + 5 + 25))
+    assert loss.item() == pytest.approx((1 + 5 + 25 + 125) + second * (2 + 5 + 25 + 125))
 
 
 def test_confidence_teaches_itself_and_not_the_law() -> None:
@@ -96,4 +103,5 @@ def test_a_perfect_drafter_loses_nothing() -> None:
     )
     scores = score(of(law.log(), truth), None, truth)
     assert scores.distance.item() == pytest.approx(0, abs=1e-6)
+    assert scores.divergence.item() == pytest.approx(0, abs=1e-6)
     assert scores.overlap.item() == pytest.approx(0.8)

@@ -16,13 +16,13 @@ def test_numbers_and_gradients_are_those_of_whole_logits(biased: bool, monkeypat
     monkeypatch.setattr(reading, "ROWS", 4)  # 3 * 5 rows: the last piece is a short one
     generator = torch.Generator().manual_seed(0)
     hidden = torch.randn(3, 5, HIDDEN, generator=generator, dtype=torch.float32).requires_grad_()
-    head = torch.randn(SIZE, HIDDEN, generator=generator)
+    head = torch.randn(SIZE, HIDDEN, generator=generator).requires_grad_()
     mixed = torch.randn(3, 5, RANK, generator=generator).requires_grad_()
     weight = torch.randn(SIZE, RANK, generator=generator).requires_grad_()
     labels = torch.randint(0, SIZE, (3, 5), generator=generator)
     law_ids = torch.randint(0, SIZE + 1, (3, 5, LAW), generator=generator)
     bias = Bias(mixed=mixed, weight=weight) if biased else None
-    trained = [hidden, mixed, weight] if biased else [hidden]
+    trained = [hidden, head, mixed, weight] if biased else [hidden, head]
 
     got = read(hidden, head, labels, law_ids, bias)
     logits = hidden @ head.T + (mixed @ weight.T if biased else 0)

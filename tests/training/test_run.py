@@ -105,11 +105,15 @@ def test_a_sitting_takes_time() -> None:
 @pytest.mark.parametrize(
     ("method", "given", "said"),
     [
-        ("eagle9", {}, "'eagle9' cannot be trained; there are: dflash, dspark"),
+        ("eagle9", {}, "'eagle9' cannot be trained; there are: dflash, dspark, draft_model"),
         ("dspark", {"layers": 0}, "layers is 0; it must be from 1 to 64"),
         ("dspark", {"markov": "hidden"}, "markov is 'hidden'; it must be one of none, vanilla, gated, rnn"),
         ("dspark", {"learning_rate": float("nan")}, "learning_rate is nan"),
         ("dflash", {"markov": "rnn"}, "dflash has no Markov head"),
+        ("dspark", {"taps": 0}, "taps is 0, but dspark reads"),
+        ("dspark", {"width": 64}, "width means nothing to dspark"),
+        ("draft_model", {"draft_vocab": 64}, "draft_vocab means nothing to draft_model"),
+        ("draft_model", {"width": 100}, "width is 100; a draft model's must be a multiple of 32"),
     ],
 )
 def test_a_recipe_that_cannot_be_is_refused(method: str, given: dict[str, object], said: str) -> None:
