@@ -1,0 +1,110 @@
+"""An EAGLE net's maths once more: one vector at a time, in float64, nothing batched, nothing shared with the net."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from modeling.eagle_net import EagleNet
+
+Vector = NDArray[np.float64]
+
+
+class PlainEagle:
+    """Reads a net's weights by name."""
+
+    def __init__(self, net: EagleNet) -> None:
+        self.config = net.config
+        self.weights = {name: tensor.double().numpy() for name, tensor in net.state_dict().items()}
+
+    def fuse(self, taps: Sequence[Vector]) -> Vector:
+        if self.config.norm_taps:
+            taps = [self.norm(tap, f"fusion.norms.{i}") for i, tap in enumerate(taps)]
+        return self.weights["fusion.linear.weight"] @ np.concatenate(taps)
+
+    def elements(
+        self,
+        embeds: Sequence[Vector],
+        hidden: Sequence[Vector],
+        positions: Sequence[int],
+        sees: Callable[[int, int], bool] = lambda query, key: key <= query,
+    ) -> list[Vector]:
+        """What each element hands on. sees: whether element i may look at element j."""
+        states = list(hidden)
+        for layer in range(self.config.num_layers):
+            name = f"layers.{layer}."
+            seen = [self.norm(x, name + "input_norm") for x in states]
+            if layer == 0:
+                seen = [np.concatenate((self.norm(e, "embed_norm"), x)) for e, x in zip(embeds, seen, strict=True)]
+            pairs = [self.key_value(x, position, name) for x, position in zip(seen, positions, strict=True)]
+            after = []
+            for i, x in enumerate(seen):
+                visible = [pair for j, pair in enumerate(pairs) if sees(i, j)]
+                after.append(states[i] + self.attention(x, positions[i], visible, name))
+            states = [x + self.mlp(self.norm(x, name + "post_norm"), name) for x in after]
+        return [self.norm(x, "norm") for x in states] if self.config.feed_normed else states
+
+    def rollout(self, embeds: Sequence[Vector], features: Sequence[Vector], drafted: Sequence[Vector]) -> list[Vector]:
+        """What the LM head reads, of a text with these elements and of each token drafted after it."""
+        fed, positions = list(features), list(range(1, len(embeds) + 1))
+        tokens = list(embeds)
+        states = self.elements(tokens, fed, positions)
+        read = [self.normed(states[-1])]
+        for embed in drafted:
+            tokens.append(embed)
+            fed.append(states[-1])
+            positions.append(positions[-1] + 1)
+            states = self.elements(tokens, fed, positions)
+            read.append(self.normed(states[-1]))
+        return read
+
+    def slot_inputs(self, feature: Vector, anchor: Vector) -> tuple[list[Vector], list[Vector]]:
+        others = self.config.num_slots - 1
+        if self.config.slots == "mask":
+            return [self.weights["mask_embedding"]] * others, [self.weights["mask_feature"]] * others
+        return [anchor] * others, list((self.weights["slot_features.weight"] @ feature).reshape(others, -1))
+
+    def normed(self, state: Vector) -> Vector:
+        return state if self.config.feed_normed else self.norm(state, "norm")
+
+    def key_value(self, x: Vector, position: int, name: str) -> tuple[list[Vector], list[Vector]]:
+        """Keys and values of each KV head."""
+        both = self.heads(self.weights[name + "kv.weight"] @ x)
+        keys, values = both[: self.config.num_kv_heads], both[self.config.num_kv_heads :]
+        return [self.rotate(key, position) for key in keys], values
+
+    def attention(
+        self, x: Vector, position: int, seen: Sequence[tuple[list[Vector], list[Vector]]], name: str
+    ) -> Vector:
+        results = []
+        group = self.config.num_heads // self.config.num_kv_heads
+        for head, query in enumerate(self.heads(self.weights[name + "q.weight"] @ x)):
+            rotated = self.rotate(query, position)
+            scores = [rotated @ keys[head // group] / math.sqrt(self.config.head_dim) for keys, _ in seen]
+            weights = [math.exp(score - max(scores)) for score in scores]
+            mixed = sum(w * values[head // group] for w, (_, values) in zip(weights, seen, strict=True))
+            results.append(mixed / sum(weights))
+        return self.weights[name + "out.weight"] @ np.concatenate(results)
+
+    def mlp(self, x: Vector, name: str) -> Vector:
+        gate, up = np.split(self.weights[name + "gate_up.weight"] @ x, 2)
+        return self.weights[name + "down.weight"] @ (gate / (1 + np.exp(-gate)) * up)
+
+    def norm(self, x: Vector, name: str) -> Vector:
+        scale = math.sqrt(sum(v * v for v in x) / len(x) + self.config.rms_norm_eps)
+        return x / scale * self.weights[name + ".weight"]
+
+    def heads(self, x: Vector) -> list[Vector]:
+        return list(x.reshape(-1, self.config.head_dim))
+
+    def rotate(self, x: Vector, position: int) -> Vector:
+        half = len(x) // 2
+        turned = np.empty_like(x)
+        for i in range(half):
+            angle = position * self.config.rope_theta ** (-2 * i / len(x))
+            turned[i] = x[i] * math.cos(angle) - x[i + half] * math.sin(angle)
+            turned[i + half] = x[i + half] * math.cos(angle) + x[i] * math.sin(angle)
+        return turned
