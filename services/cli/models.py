@@ -9,17 +9,20 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from drafters.shipped import shipped_weights
 from services.cli.failures import one_line_errors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalModel:
-    """A model on this machine. `state` says in a word whether it can be served at once."""
+    """A model on this machine. `state` says in a word whether it can be served at once. drafters: the methods that
+    weights come with paradraft for."""
 
     name: str
     state: str
     path: Path
     bytes: int
+    drafters: tuple[str, ...] = ()
 
 
 @one_line_errors
@@ -39,17 +42,20 @@ def _entry(model: LocalModel) -> Text:
     facts = [model.state]
     if model.bytes:
         facts.append(f"{model.bytes / 2**20:,.0f} MiB")
+    if model.drafters:
+        facts.append(f"drafters {', '.join(model.drafters)}")
     return Text.assemble((model.name, "bold"), "  ", ", ".join(facts), (f"\n  {model.path}", "dim"))
 
 
 def _builtin() -> LocalModel:
     from modeling.builtin import BUILTIN, converted_dir  # torch
 
-    path = converted_dir()
+    path, drafters = converted_dir(), tuple(shipped_weights(BUILTIN))
     if not (path / "config.json").exists():
-        return LocalModel(name=BUILTIN, state="built in, converted at first use", path=path, bytes=0)
+        state = "built in, converted at first use"
+        return LocalModel(name=BUILTIN, state=state, path=path, bytes=0, drafters=drafters)
     size = sum(file.stat().st_size for file in path.iterdir())
-    return LocalModel(name=BUILTIN, state="ready", path=path, bytes=size)
+    return LocalModel(name=BUILTIN, state="ready", path=path, bytes=size, drafters=drafters)
 
 
 def _from_hub() -> Iterator[LocalModel]:

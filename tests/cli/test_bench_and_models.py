@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from drafters import shipped
 from services.cli.bench import benchmarks
 from tests.cli.conftest import Call
 
@@ -56,6 +57,17 @@ def test_models_tells_that_the_built_in_one_is_not_converted_yet(
     assert "smollm2-135m  built in, converted at first use" in result.output
     assert str(tmp_path) in result.output
     assert list(tmp_path.iterdir()) == []
+
+
+def test_models_tells_which_drafters_come_with_it(
+    paradraft: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for method in ("dspark", "dflash"):
+        folder = tmp_path / "smollm2-135m" / method
+        folder.mkdir(parents=True)
+        (folder / "config.json").write_text("{}")
+    monkeypatch.setattr(shipped, "WEIGHTS", tmp_path)
+    assert "drafters dflash, dspark" in paradraft("models").output
 
 
 @pytest.mark.model
