@@ -9,7 +9,7 @@ import torch
 from drafters.training.blocks import Batch, block_mask, block_positions
 from drafters.training.losses import Scores, Truth, score
 from drafters.training.reading import Bias, read
-from drafters.training.trainee import Trainee
+from drafters.training.trainee import Trainee, borrowed_ends
 from modeling.block_checkpoint import save_block_net
 from modeling.block_net import BlockNet
 from modeling.target_ends import TargetEnds
@@ -24,11 +24,8 @@ class BlockTrainee(Trainee):
         super().__init__()
         self.net = net
         self._bf16 = bf16
-        device = net.norm.weight.device
-        lm_head = ends.lm_head if net.d2t is None else ends.lm_head[net.d2t.to(ends.lm_head.device)]
         # Plain tensors: registered, they would be trained, saved, and copied from rank to rank.
-        self._embedding = ends.embedding.to(device)
-        self._lm_head = lm_head.to(device, torch.bfloat16 if bf16 else net.dtype)
+        self._ends = borrowed_ends(net, ends, bf16=bf16)
 
     @property
     def feature_layers(self) -> tuple[int, ...]:
@@ -52,7 +49,7 @@ class BlockTrainee(Trainee):
             if self.net.confidence is not None:
                 confidence = self.net.confidence_logits(hidden, previous).float()
         truth = Truth.of(batch, self.net.draft_ids)
-        return score(read(hidden, self._lm_head, truth.labels, truth.law_ids, bias), confidence, truth)
+        return score(read(hidden, self._ends.lm_head, truth.labels, truth.law_ids, bias), confidence, truth)
 
     def _hidden(self, batch: Batch) -> torch.Tensor:
         """States [B, A, P, d] of the places that predict."""
@@ -60,7 +57,7 @@ class BlockTrainee(Trainee):
         features = self.net.fuse(batch.taps.to(self.net.dtype))
         contexts = self.net.context(features, torch.arange(context, device=features.device).expand(rows, -1))
         hidden = self.net.block(
-            self.net.inputs(batch.anchor_ids, self._embedding).flatten(1, 2),
+            self.net.inputs(batch.anchor_ids, self._ends.embedding).flatten(1, 2),
             block_positions(batch.anchors, config.block_size),
             contexts,
             block_mask(batch.anchors, config.block_size, context),

@@ -2,7 +2,8 @@
 
 dflash is trained on the answers' own tokens (arXiv 2602.06036). dspark is trained on the target's laws and a little on
 the tokens, and its confidence head on the probability that a draft is accepted (arXiv 2607.05147, section 3.3).
-A draft model is distilled by the Kullback-Leibler divergence (arXiv 2310.08461).
+eagle3, p_eagle and a draft model learn by the Kullback-Leibler divergence (arXiv 2503.01840, 2602.01469, 2310.08461),
+which differs from the cross-entropy of both laws by what the drafter cannot change.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ class LossWeights:
 LOSSES = {
     "dflash": LossWeights(cross_entropy=1.0, distance=0.0, confidence=0.0),
     "dspark": LossWeights(cross_entropy=0.1, distance=0.9, confidence=1.0),
+    "eagle3": LossWeights(cross_entropy=0.0, distance=0.0, confidence=0.0, divergence=1.0),
+    "p_eagle": LossWeights(cross_entropy=0.0, distance=0.0, confidence=0.0, divergence=1.0),
     "draft_model": LossWeights(cross_entropy=0.1, distance=0.0, confidence=0.0, divergence=0.9),
 }
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from pathlib import Path
 
+import torch
 from torch import nn
 
 from drafters.training.blocks import Batch
 from drafters.training.losses import Scores
+from modeling.draft_vocab import DraftVocabNet
+from modeling.target_ends import TargetEnds
 
 
 class Trainee(nn.Module, ABC):
@@ -33,3 +36,14 @@ class Trainee(nn.Module, ABC):
     @abstractmethod
     def publish(self, folder: Path) -> None:
         """Writes the net in bf16, as its drafter reads it."""
+
+
+def borrowed_ends(net: DraftVocabNet, ends: TargetEnds, *, bf16: bool) -> TargetEnds:
+    """The ends as a net is trained between them: on its device, the head cut down to its vocabulary, and in bf16 where
+    products are computed in that."""
+    weight = next(net.parameters())
+    lm_head = ends.lm_head if net.d2t is None else ends.lm_head[net.d2t.to(ends.lm_head.device)]
+    return TargetEnds(
+        embedding=ends.embedding.to(weight.device),
+        lm_head=lm_head.to(weight.device, torch.bfloat16 if bf16 else weight.dtype),
+    )

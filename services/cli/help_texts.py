@@ -27,14 +27,22 @@ APP_HELP = {
     "limits": "What one HTTP request may ask for, e.g. '{\"max_n\": 4}'.",
 }
 
+SOURCE_HELP = {
+    "prompts": 'A file, lines of JSON: {"prompt": "…"}, with a "domain" if you like.',
+    "magpie": "That many prompts are written by the model itself, as a user would.",
+    "maths": "That many word problems, from templates of reasoning-gym.",
+    "code": "That many functions of Python's standard library are asked for.",
+}
+
 RECIPE_HELP = {
     "layers": "Decoder layers of the drafter, each as wide as the target's.",
     "width": "Of a draft model's layers (draft_model).",
-    "block_size": "Tokens drafted in one forward; of a draft model, tokens in a row that are looked at.",
+    "block_size": "Tokens drafted in one forward (eagle3, draft_model: tokens in a row that are trained or looked at).",
     "taps": "Layers of the target whose outputs the drafter sees.",
     "draft_vocab": "Only the tokens most frequent in answers are drafted, that many; 0 for all.",
     "markov": "How a draft token bends the next one's logits (dspark).",
     "markov_rank": "Width of that head.",
+    "slots": "What the slots after the first are fed: fused maps the last feature, mask is learned (p_eagle).",
     "batch": "Answers of one step, on all devices together.",
     "anchors": "Blocks drawn in each answer, others in each epoch.",
     "epochs": "Times through the answers, also a fraction; the learning rate ends at zero with them.",

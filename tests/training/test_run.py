@@ -105,7 +105,7 @@ def test_a_sitting_takes_time() -> None:
 @pytest.mark.parametrize(
     ("method", "given", "said"),
     [
-        ("eagle9", {}, "'eagle9' cannot be trained; there are: dflash, dspark, draft_model"),
+        ("eagle9", {}, "'eagle9' cannot be trained; there are: dflash, dspark, eagle3, p_eagle, draft_model"),
         ("dspark", {"layers": 0}, "layers is 0; it must be from 1 to 64"),
         ("dspark", {"markov": "hidden"}, "markov is 'hidden'; it must be one of none, vanilla, gated, rnn"),
         ("dspark", {"learning_rate": float("nan")}, "learning_rate is nan"),
