@@ -39,7 +39,7 @@ PROMPTS = (
 
 SAMPLINGS: dict[str, dict[str, object]] = {
     "greedy": {"temperature": 0.0},
-    "nucleus": {"temperature": 0.7, "top_p": 0.9},
+    "nucleus": {"temperature": 1.0, "top_p": 0.9},
     "penalties": {
         "temperature": 1.3,
         "top_k": 50,
@@ -52,6 +52,7 @@ SAMPLINGS: dict[str, dict[str, object]] = {
 }
 
 Answers = Mapping[Tokens, Tokens]
+Reference = tuple[Target, list[Request], dict[str, Outcome]]
 
 
 def request(target: Target, index: int, sampling: str) -> Request:
@@ -96,14 +97,17 @@ def shallow_copy_of_builtin(directory: Path) -> Path:
 Maker = Callable[[Target, Answers, Path], Drafter]
 
 
+def context_of(target: Target) -> DrafterContext:
+    return DrafterContext(
+        target=target.name, vocab_size=target.vocab_size, max_num_seqs=9, max_model_len=1024, threads=None
+    )
+
+
 def _registered(method: str, **options: object) -> Maker:
     def make(target: Target, answers: Answers, folder: Path) -> Drafter:
         model = {"model": str(shallow_copy_of_builtin(folder))} if method == "draft_model" else {}
         config = parse_config({"method": method, "num_speculative_tokens": DRAFT} | model | options)
-        context = DrafterContext(
-            target=target.name, vocab_size=target.vocab_size, max_num_seqs=9, max_model_len=1024, threads=None
-        )
-        return build_drafter(config, context)
+        return build_drafter(config, context_of(target))
 
     return make
 

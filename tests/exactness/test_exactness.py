@@ -11,28 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from modeling.target import Target
 from protos.messages import Request
-from tests.exactness.rig import DRAFTERS, PROMPTS, SAMPLINGS, answers_of, engine, plain, request
+from tests.exactness.rig import DRAFTERS, Reference, answers_of, engine
 from tests.fakes.running import Outcome, run
 from verifier.engine import Engine
 
 pytestmark = pytest.mark.model
 
 
-@pytest.fixture(scope="module")
-def reference(builtin_target: Target) -> tuple[Target, list[Request], dict[str, Outcome]]:
-    """Eight prompts, the three ways of sampling spread over them, each alone without a drafter."""
-    kinds = list(SAMPLINGS)
-    requests = [request(builtin_target, i, kinds[i % len(kinds)]) for i in range(len(PROMPTS))]
-    return builtin_target, requests, plain(builtin_target, requests)
-
-
 @pytest.fixture(scope="module", params=["none", *DRAFTERS])
 def case(
-    request: pytest.FixtureRequest,
-    reference: tuple[Target, list[Request], dict[str, Outcome]],
-    tmp_path_factory: pytest.TempPathFactory,
+    request: pytest.FixtureRequest, reference: Reference, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Engine, list[Request], dict[str, Outcome]]]:
     target, requests, outcomes = reference
     if request.param == "none":
@@ -87,9 +76,7 @@ def test_prefix_reused(case: tuple[Engine, list[Request], dict[str, Outcome]]) -
             assert again[one.request_id].stats.speculation.verified > 0, "nothing was drafted, so nothing was shown"
 
 
-def test_oracle_and_adversary_do_what_they_are_named_for(
-    reference: tuple[Target, list[Request], dict[str, Outcome]], tmp_path: Path
-) -> None:
+def test_oracle_and_adversary_do_what_they_are_named_for(reference: Reference, tmp_path: Path) -> None:
     """A suite whose drafters never get a token accepted, or never refused, would show nothing."""
     target, requests, outcomes = reference
     answers = answers_of(requests, outcomes)
