@@ -11,7 +11,7 @@ RARE = 0.2
 NEAR_ZERO = 0.05
 FADING = 0.4
 SURE = 0.8
-TRAIN = "train it on this model's answers (docs/training.md)"
+TRAIN = "train one on this model's answers, or this one longer (docs/training.md)"
 
 Rules = list[tuple[bool, str | None]]
 
@@ -124,5 +124,5 @@ def _of_bad_guesses(seen: Evidence) -> Rules:
             not seen.answers_ended,
             "no answer came to an end: perhaps the chat template is not the model's; compare with --raw",
         ),
-        (True, f"the drafter writes another text than the model, for which it was not made, or not for long; {TRAIN}"),
+        (True, f"the drafter writes another text than the model, which it knows too little; {TRAIN}"),
     ]

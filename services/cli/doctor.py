@@ -97,7 +97,8 @@ def _print_acceptance(console: Console, evidence: Evidence) -> None:
     length = f"accepted length {drafts.accepted_length:.2f}"
     console.print(
         f"\n{evidence.method}: {length} in {drafts.num_drafts} drafts, {evidence.stats.steps} steps; "
-        f"drafting took {evidence.draft_share:.0%} of the time"
+        f"drafting took {evidence.draft_share:.0%} of the time",
+        soft_wrap=True,
     )
     for position, rate in enumerate(drafts.acceptance_by_position, 1):
         console.print(Text.assemble(f"  {position:>3} ", ("█" * round(30 * rate), "green"), f" {rate:.0%}"))

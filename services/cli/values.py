@@ -49,8 +49,12 @@ def parse_mapping(text: str | Mapping[str, Any]) -> Mapping[str, Any]:
 
 def parse_speculation(text: str | Mapping[str, Any]) -> Mapping[str, Any]:
     """As `parse_mapping`, and the bare name of a method means its defaults."""
-    if isinstance(text, str) and text.strip() in METHODS:
-        return {"method": text.strip()}
+    if isinstance(text, str):
+        word = text.strip()
+        if word in METHODS:
+            return {"method": word}
+        if word.isidentifier() and word not in {"none", "null"}:
+            raise typer.BadParameter(f"{word!r} is no method; there are {', '.join(sorted(METHODS))} and none")
     return parse_mapping(text)
 
 

@@ -36,8 +36,11 @@ def test_the_help_tells_the_commands_own_defaults() -> None:
 def test_speculation_is_json_or_none_or_the_name_of_a_method() -> None:
     assert parse_speculation("suffix") == {"method": "suffix"}
     assert parse_speculation("none") == {}
-    with pytest.raises(typer.BadParameter, match="not JSON"):
+    assert parse_speculation("dspark") == {"method": "dspark"}
+    with pytest.raises(typer.BadParameter, match=r"'sufix' is no method; there are .*, suffix and none"):
         parse_speculation("sufix")
+    with pytest.raises(typer.BadParameter, match="not JSON"):
+        parse_speculation("{suffix")
 
 
 def test_a_mapping_is_json_or_none() -> None:
