@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from drafters.registry import build_drafter, build_fusion, parse_config
+from drafters.shipped import shipped_weights
+from modeling.builtin import BUILTIN
 from protos.interfaces import AsyncDrafter, Drafter
 from protos.messages import Request
 from services.transports.grpc_client import GrpcDrafter
@@ -17,13 +19,14 @@ from services.transports.grpc_server import DraftServer
 from services.transports.local import LocalDrafter
 from tests.exactness.learned import DRAFT, LEARNED, speculative_config
 from tests.exactness.rig import Reference, context_of
-from tests.fakes.running import run
+from tests.fakes.running import Outcome, run
 from verifier.engine import Engine
 from verifier.engine_config import EngineConfig
 
 pytestmark = pytest.mark.model
 
 LENGTH = 9
+LIMITS = EngineConfig(num_speculative_tokens=DRAFT, draft_timeout_s=60)
 
 
 @pytest.mark.parametrize("company", ["alone", "eight"])
@@ -40,18 +43,33 @@ def test_drafts_leave_the_text(name: str, company: str, reference: Reference, tm
     groups, transport = ([requests], "grpc") if company == "eight" else ([requests[:1], requests[1:2]], "local")
     if target.dtype.itemsize == 2:
         transport = "local" if transport == "grpc" else "grpc"
-    limits = EngineConfig(num_speculative_tokens=DRAFT, draft_timeout_s=60)
     with reached(build_drafter(config, context), transport, tmp_path) as drafter:
-        engine = Engine(target, limits, drafter, build_fusion(config, context))
+        engine = Engine(target, LIMITS, drafter, build_fusion(config, context))
         for together in groups:
-            for request_id, outcome in run(engine, [shortened(each) for each in together]).items():
-                assert outcome.error is None
-                assert outcome.tokens == outcomes[request_id].tokens[:LENGTH], request_id
+            assert_same(engine, together, outcomes)
         drafts = engine.stats().speculation
         assert drafts.verified > 0
         assert drafts.accepted > 0 or company == "alone", "no guess was right, so little was shown"
         assert engine.stats().unanswered_draft_queries == 0
         assert drafter.status().counters["errors"] == 0
+
+
+@pytest.mark.parametrize("method", sorted(shipped_weights(BUILTIN)))
+def test_shipped_weights_guess_well_and_leave_the_text(method: str, reference: Reference) -> None:
+    target, requests, outcomes = reference
+    if target.dtype.itemsize != 2:
+        pytest.skip("once is enough; they were trained for bf16")
+    config, context = parse_config({"method": method, "num_speculative_tokens": DRAFT}), context_of(target)
+    engine = Engine(target, LIMITS, LocalDrafter(build_drafter(config, context)), build_fusion(config, context))
+    assert_same(engine, requests, outcomes)
+    assert engine.stats().speculation.accepted_length > 1.2
+
+
+def assert_same(engine: Engine, requests: list[Request], outcomes: Mapping[str, Outcome]) -> None:
+    """The first LENGTH tokens of each are those of plain decoding."""
+    for request_id, outcome in run(engine, [shortened(each) for each in requests]).items():
+        assert outcome.error is None
+        assert outcome.tokens == outcomes[request_id].tokens[:LENGTH], request_id
 
 
 @contextmanager
