@@ -62,7 +62,7 @@ def test_shipped_weights_guess_well_and_leave_the_text(method: str, reference: R
     config, context = parse_config({"method": method, "num_speculative_tokens": DRAFT}), context_of(target)
     engine = Engine(target, LIMITS, LocalDrafter(build_drafter(config, context)), build_fusion(config, context))
     assert_same(engine, requests, outcomes)
-    assert engine.stats().speculation.accepted_length > 1.2
+    assert engine.stats().speculation.accepted_length > 1.1
 
 
 def assert_same(engine: Engine, requests: list[Request], outcomes: Mapping[str, Outcome]) -> None:
