@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from drafters.training.answers import Answer, answer_line, read_answers
+from drafters.training.prompt_sources import UserTurn
 from protos.sampling_params import SamplingParams
 from services.offline import LLM
 from services.outputs import RequestOutput
@@ -57,39 +58,43 @@ class Drawing:
             SamplingParams(temperature=temperature, top_p=self.top_p, max_tokens=self.max_tokens)
 
 
-def read_questions(path: Path, drawing: Drawing) -> list[Question]:
+def read_turns(path: Path) -> list[UserTurn]:
     """A line of JSON with `prompt` and perhaps `domain` for each prompt; ValueError names a line that is none."""
     try:
         lines = path.read_text().splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"prompts in {path} cannot be read: {error}") from error
-    prompts = [_prompt(line, f"{path}, line {number}") for number, line in enumerate(lines, 1) if line.strip()]
-    return [
-        Question(
-            prompt=prompt["prompt"],
-            domain=prompt.get("domain", ""),
-            temperature=temperature,
-            top_p=drawing.top_p,
-            max_tokens=drawing.max_tokens,
-        )
-        for prompt in prompts
-        for temperature in drawing.temperatures
-    ]
+    return [_turn(line, f"{path}, line {number}") for number, line in enumerate(lines, 1) if line.strip()]
 
 
-def unanswered(questions: Sequence[Question], path: Path) -> list[Question]:
-    """Those that the file has no answer to yet, each once. A last line that a stop cut off is taken away."""
+def unanswered(turns: Sequence[UserTurn], drawing: Drawing, path: Path) -> list[Question]:
+    """What the file has no answer to yet, each question once."""
     if path.suffix == ".gz":
         raise ValueError(
             f"{path} is packed, but answers are appended one by one; give a .jsonl file, and pack it later"
         )
+    drop_torn_line(path)
+    known = {(each.prompt, each.temperature) for each in read_answers(path)} if path.exists() else set()
+    questions = {
+        (turn.prompt, temperature): Question(
+            prompt=turn.prompt,
+            domain=turn.domain,
+            temperature=temperature,
+            top_p=drawing.top_p,
+            max_tokens=drawing.max_tokens,
+        )
+        for turn in turns
+        for temperature in drawing.temperatures
+    }
+    return [question for asked, question in questions.items() if asked not in known]
+
+
+def drop_torn_line(path: Path) -> None:
+    """Takes away a last line that a stop cut off; without a file, nothing."""
     if path.exists():
         whole = path.read_bytes()
         if not whole.endswith(b"\n"):
             path.write_bytes(whole[: whole.rfind(b"\n") + 1])
-    known = {(each.prompt, each.temperature) for each in read_answers(path)} if path.exists() else set()
-    open_ones = {(each.prompt, each.temperature): each for each in questions}
-    return [question for asked, question in open_ones.items() if asked not in known]
 
 
 def answer(
@@ -117,11 +122,11 @@ def answer(
     return too_long
 
 
-def _prompt(line: str, where: str) -> dict[str, Any]:
+def _turn(line: str, where: str) -> UserTurn:
     try:
-        prompt = json.loads(line)
+        prompt: Any = json.loads(line)
     except json.JSONDecodeError as error:
         raise ValueError(f"{where} is no JSON: {error}") from error
     if not isinstance(prompt, dict) or not isinstance(prompt.get("prompt"), str) or not prompt["prompt"].strip():
         raise ValueError(f'{where} is no prompt; it must look like {{"prompt": "…", "domain": "…"}}')
-    return prompt
+    return UserTurn(prompt=prompt["prompt"], domain=prompt.get("domain", ""))

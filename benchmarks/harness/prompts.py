@@ -10,11 +10,10 @@ from random import Random
 
 from transformers import PreTrainedTokenizerBase
 
+from drafters.training.prompt_sources import trainable
 from protos.messages import Tokens
 
 FOLDER = Path(__file__).resolve().parents[1] / "prompts"
-# Held out from training: code problems never trained on, and those mathematics templates whose number is 3 mod 4.
-HELD_OUT_REMAINDER = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +42,7 @@ def load_prompts(name: str, limit: int | None = None) -> list[Prompt]:
 
 
 def held_out_mathematics(count: int) -> list[Prompt]:
-    """`count` word problems, each from another held-out template of reasoning-gym's gsm_symbolic."""
+    """`count` word problems, each from another of the held-out templates of reasoning-gym's gsm_symbolic."""
     from reasoning_gym.arithmetic.gsm_symbolic.gsm_symbolic import (
         GSMSymbolicDataset,
         GSMSymbolicDatasetConfig,
@@ -51,7 +50,7 @@ def held_out_mathematics(count: int) -> list[Prompt]:
     )
 
     generators = GSMSymbolicDataset(GSMSymbolicDatasetConfig(seed=0, size=1)).generators
-    templates = [i for i in tasks_ok if i % 4 == HELD_OUT_REMAINDER][:count]
+    templates = [i for i in tasks_ok if i not in trainable(tasks_ok)][:count]
     return [
         Prompt(id=f"gsm-{i}", kind="mathematics", prompt=str(generators[i](Random(i), 1.0)["question"]))
         for i in templates

@@ -1,4 +1,4 @@
-"""paradraft data: a model's answers to a file of prompts, for training its drafters."""
+"""paradraft data: a model's answers to many prompts, for training its drafters."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from services.cli.failures import one_line_errors
-from services.cli.options import ModelArgument, engine_flags, with_options
-from services.cli.values import merged
+from services.cli.help_texts import ENGINE_HELP, SOURCE_HELP
+from services.cli.options import Flag, ModelArgument, engine_flags, with_options
+from services.cli.values import given, merged
 from services.config import EngineArgs
 
 if TYPE_CHECKING:
@@ -22,12 +23,19 @@ if TYPE_CHECKING:
 TEMPERATURES = [0.0, 0.8]
 
 
+def source_flags() -> list[Flag]:
+    """The fields of Sources."""
+    return [
+        Flag(name=name, kind=Path if name == "prompts" else int, help=text, panel="Prompts, at least one of these")
+        for name, text in SOURCE_HELP.items()
+    ]
+
+
 @one_line_errors
-@with_options(engine_flags())
+@with_options([*source_flags(), *engine_flags()])
 def data(
     *,
     model: ModelArgument = None,
-    prompts: Annotated[Path, typer.Option(help='Lines of JSON: {"prompt": "…"}, with a "domain" if you like.')],
     out: Annotated[Path, typer.Option(help="The .jsonl file that answers are appended to; those there are kept.")],
     temperature: Annotated[
         list[float], typer.Option(help="Each prompt is answered at each of them; may be given several times.")
@@ -40,13 +48,20 @@ def data(
 
     A second call goes on where the first one stopped.
     """
-    args = EngineArgs.model_validate(merged(model, options))
+    args = EngineArgs.model_validate(merged(model, given(options, among=ENGINE_HELP)))
     console = Console(stderr=True, highlight=False)
-    from services.answering import Drawing, answer, read_questions, unanswered
+    from services.answering import Drawing, answer, unanswered
+    from services.magpie import OwnTurns
+    from services.prompt_supply import Sources
 
     drawing = Drawing(temperatures=tuple(temperature), top_p=top_p, max_tokens=max_tokens)
-    questions = unanswered(read_questions(prompts, drawing), out)
-    if not questions:
+    sources = Sources(**given(options, among=SOURCE_HELP))
+    with console.status("collecting prompts"):
+        turns, left_out = sources.turns()
+    if left_out:
+        console.print(f"{left_out} left out: prompts that drafters are evaluated on")
+    own = OwnTurns(out.with_suffix(".prompts.jsonl"), sources.magpie or 0)
+    if not unanswered([*turns, *own.turns], drawing, out) and not own.missing:
         console.print(f"every prompt has its answers in {out}", soft_wrap=True)
         return
     from services.cli.loading import load
@@ -54,30 +69,40 @@ def data(
 
     with console.status("loading the model") as status:
         target = load(args.target_spec(), status.update)
-    with LLM.on(target, args) as llm, AnswerBar(console, len(questions)) as bar:
-        too_long = answer(questions, llm, out, max_model_len=target.max_model_len, seen=bar.saw)
+    longest = target.max_model_len
+    with LLM.on(target, args) as llm:
+        if own.missing:
+            with LotBar(console, "prompts", own.missing) as bar:
+                own.write(llm, max_model_len=longest, seen=bar.saw)
+        questions = unanswered([*turns, *own.turns], drawing, out)
+        with LotBar(console, "answers", len(questions)) as bar:
+            too_long = answer(questions, llm, out, max_model_len=longest, seen=bar.saw_answers)
     if too_long:
-        console.print(
-            f"{too_long} left out: with an answer longer than the {target.max_model_len} tokens of a sequence"
-        )
+        console.print(f"{too_long} left out: with an answer longer than the {longest} tokens of a sequence")
 
 
-class AnswerBar(Progress):
-    """Counts answers and tokens; without a terminal it prints a line for each lot."""
+class LotBar(Progress):
+    """Counts what comes in lots; without a terminal it prints a line for each."""
 
-    def __init__(self, console: Console, total: int) -> None:
+    def __init__(self, console: Console, what: str, total: int) -> None:
         columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
         speed = TextColumn("{task.fields[speed]}")
-        super().__init__("answering", *columns, speed, console=console, disable=not console.is_terminal)
-        self._answering = self.add_task("", total=total, speed="")
+        super().__init__(what, *columns, speed, console=console, disable=not console.is_terminal)
+        self._what = what
+        self._lots = self.add_task("", total=total, speed="")
         self._began = time.monotonic()
         self._tokens = 0
 
-    def saw(self, answers: Sequence[Answer]) -> None:
-        """Advances by one lot."""
-        self._tokens += sum(len(each.answer_ids) for each in answers)
+    def saw(self, lot: Sequence[object], tokens: int = 0) -> None:
+        """Advances by one lot, with the number of its tokens where they are counted."""
+        self._tokens += tokens
         rate = self._tokens / max(time.monotonic() - self._began, 1e-9)
-        speed = f"{self._tokens:,} tokens, {rate:.0f} tok/s"
-        self.update(self._answering, advance=len(answers), speed=speed)
+        speed = f", {self._tokens:,} tokens, {rate:.0f} tok/s" if self._tokens else ""
+        self.update(self._lots, advance=len(lot), speed=speed.removeprefix(", "))
         if self.disable:
-            self.console.print(f"{self.tasks[0].completed:.0f} of {self.tasks[0].total:.0f} answers, {speed}")
+            task = self.tasks[0]
+            self.console.print(f"{task.completed:.0f} of {task.total:.0f} {self._what}{speed}")
+
+    def saw_answers(self, answers: Sequence[Answer]) -> None:
+        """Advances by these."""
+        self.saw(answers, sum(len(each.answer_ids) for each in answers))
