@@ -114,7 +114,8 @@ def _divergence(reading: Reading, truth: Truth) -> torch.Tensor:
     p = truth.law_probs * known
     other_p = (1 - p.sum(-1)).clamp(min=0)
     other_q = (1 - (reading.log_law.exp() * known).sum(-1)).clamp(min=LEAST_OTHERS)
-    return (torch.xlogy(p, p) - p * reading.log_law).sum(-1) + torch.xlogy(other_p, other_p / other_q)
+    of_law = (torch.xlogy(p, p) - p * reading.log_law).sum(-1)
+    return of_law + torch.xlogy(other_p, other_p) - other_p * other_q.log()
 
 
 def _confidence_loss(logits: torch.Tensor | None, distance: torch.Tensor) -> torch.Tensor:

@@ -105,3 +105,21 @@ def test_a_perfect_drafter_loses_nothing() -> None:
     assert scores.distance.item() == pytest.approx(0, abs=1e-6)
     assert scores.divergence.item() == pytest.approx(0, abs=1e-6)
     assert scores.overlap.item() == pytest.approx(0.8)
+
+
+@pytest.mark.parametrize("first", [1.0, 1.0005])
+def test_a_law_without_others_teaches(first: float) -> None:
+    """Probabilities are kept in fp16, so what they leave for the others may be nothing, or less."""
+    truth = Truth(
+        labels=torch.tensor([[0]]),
+        law_ids=torch.tensor([[[0, 1]]]),
+        law_probs=torch.tensor([[[first, 0.0]]]),
+        valid=torch.tensor([[True]]),
+    )
+    logits = LOGITS[:, :1].clone().requires_grad_()
+    divergence = score(of(logits, truth), None, truth).divergence
+    divergence.sum().backward()
+    assert divergence.item() == pytest.approx(-math.log(softmax(LOGITS[0, 0])[0]), rel=1e-2)
+    assert logits.grad is not None
+    assert logits.grad.isfinite().all()
+    assert logits.grad[0, 0, 0] < 0
