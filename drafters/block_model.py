@@ -23,12 +23,14 @@ from modeling.target_ends import read_ends
 
 
 class DraftHead:
-    """hidden [..., d] → logits [..., V']: the target's LM head, or of a reduced vocabulary its rows."""
+    """hidden [..., d] → logits [..., V']: the net's own LM head, or the target's, of a reduced vocabulary its rows."""
 
     def __init__(self, lm_head: torch.Tensor, net: BlockNet) -> None:
         weight = lm_head.to(net.norm.weight.device)
         self._product: Product
-        if net.d2t is None:
+        if net.lm_head is not None:
+            self._product = net.lm_head
+        elif net.d2t is None:
             self._product = partial(F.linear, weight=weight.to(net.dtype))
         else:
             self._product = Linear(weight[net.d2t].to(net.dtype))
@@ -39,7 +41,7 @@ class DraftHead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockModel:
-    """embedding: [V, d], the target's own tensor where both share a process."""
+    """embedding: [V, d], the net's own or the target's; that one's own tensor where both share a process."""
 
     net: BlockNet
     embedding: torch.Tensor
@@ -58,7 +60,7 @@ def load_block_model(config: BlockConfig, context: DrafterContext) -> BlockModel
         torch.set_num_threads(threads)
     device = check_device(config.draft_device or context.device)
     checkpoint, target = Checkpoint(config.weights, config.revision), Checkpoint(context.target, context.revision)
-    shape = read_config(checkpoint)
+    shape = read_config(checkpoint, target)
     check_target(shape, checkpoint, target)
     if config.num_speculative_tokens > shape.num_predictions:
         raise ValueError(
@@ -67,17 +69,20 @@ def load_block_model(config: BlockConfig, context: DrafterContext) -> BlockModel
         )
     net = load_block_net(checkpoint, shape)
     dtype = config.draft_dtype or context.dtype
-    net.to(device, net.dtype if dtype == "auto" else DTYPES[dtype]).eval().requires_grad_(requires_grad=False)
+    computed = net.dtype if dtype == "auto" else DTYPES[dtype]
+    ends = read_ends(target, computed, embedding=context.embedding, lm_head=context.lm_head)
+    net.drop_copies(ends.embedding, ends.lm_head)
+    net.to(device, computed).eval().requires_grad_(requires_grad=False)
     if device.type == "cpu":
         pack_linears(net)
-    ends = read_ends(target, net.dtype, embedding=context.embedding, lm_head=context.lm_head)
-    return BlockModel(net=net, embedding=ends.embedding.to(device), head=DraftHead(ends.lm_head, net))
+    embedding = ends.embedding.to(device) if net.embedding is None else net.embedding
+    return BlockModel(net=net, embedding=embedding, head=DraftHead(ends.lm_head, net))
 
 
 def read_fusion(config: BlockConfig, context: DrafterContext) -> FeatureFusion:
     """The net's first part, for the process and the device of the target; ValueError where it does not fit it."""
     checkpoint, target = Checkpoint(config.weights, config.revision), Checkpoint(context.target, context.revision)
-    shape = read_config(checkpoint)
+    shape = read_config(checkpoint, target)
     check_target(shape, checkpoint, target)
     device = check_device(context.device)
     fusion = load_fusion(checkpoint, shape).to(device).eval().requires_grad_(requires_grad=False)

@@ -29,7 +29,8 @@ class BlockNetConfig:
     included. anchor_predicts: the anchor's own output predicts the token after it, so there are block_size predictions
     (arXiv 2607.05147); else it predicts nothing and MASK k predicts the k-th token after the anchor. mask_token_id: a
     token whose embedding MASK is, None for a learned one. draft_vocab: the target id of each draft id, None where they
-    are the same.
+    are the same. undrafted_rows: a Markov head tells tokens apart that precede and cannot be drafted. own_embedding,
+    own_head: the net has such ends of its own.
     """
 
     hidden_size: int
@@ -47,6 +48,9 @@ class BlockNetConfig:
     markov: MarkovKind = "none"
     markov_rank: int = 0
     confidence: bool = False
+    undrafted_rows: bool = False
+    own_embedding: bool = False
+    own_head: bool = False
     rms_norm_eps: float = 1e-6
     rope_theta: float = 10000.0
 
@@ -74,7 +78,7 @@ class BlockNet(DraftVocabNet):
     """
 
     def __init__(self, config: BlockNetConfig) -> None:
-        super().__init__(vocab_size=config.vocab_size, draft_vocab=config.draft_vocab)
+        super().__init__(config, undrafted_rows=config.undrafted_rows)
         self.config = config
         hidden, eps = config.hidden_size, config.rms_norm_eps
         self.fusion = FeatureFusion(config.feature_layers, hidden, eps)
@@ -131,7 +135,7 @@ class BlockNet(DraftVocabNet):
         shape = MarkovShape(
             hidden=config.hidden_size,
             rank=config.markov_rank,
-            previous=outputs if config.draft_vocab is None else outputs + 1,
+            previous=_previous(config),
             outputs=outputs,
         )
         self.markov = None if config.markov == "none" else MARKOV[config.markov](shape)
@@ -142,6 +146,13 @@ class BlockNet(DraftVocabNet):
 
     def _rotary(self, positions: torch.Tensor, dtype: torch.dtype) -> Rotary:
         return rotary(positions, head_dim=self.config.head_dim, theta=self.config.rope_theta, dtype=dtype)
+
+
+def _previous(config: BlockNetConfig) -> int:
+    """Draft ids that may stand before a token: see DraftVocabNet.draft_ids."""
+    if config.draft_vocab is None or config.undrafted_rows:
+        return config.vocab_size
+    return config.draft_vocab_size + 1
 
 
 class BlockLayer(nn.Module):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,13 @@ from modeling.target import resolve_model
 
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
+PICKLED = "pytorch_model.bin"
 PROVENANCE = "provenance.json"
 
 
 class Checkpoint:
-    """Weights in one safetensors file, or several with an index. What cannot be read is a ValueError that names it."""
+    """Weights in one safetensors file, in several with an index, or pickled by torch, where nothing but tensors is let
+    through. What cannot be read is a ValueError that names it."""
 
     def __init__(self, model: str, revision: str | None = None) -> None:
         """model: a local directory (`~` allowed), the built-in or a hub id."""
@@ -44,12 +47,14 @@ class Checkpoint:
 
     def names(self) -> frozenset[str]:
         """Names of all tensors."""
-        return frozenset(self._files)
+        return frozenset(self._files or self._pickled)
 
     def tensor(self, name: str) -> torch.Tensor:
         """A copy of one tensor, on the CPU, in the dtype it is stored in."""
-        if name not in self._files:
+        if name not in self.names():
             raise ValueError(f"weights of {self.name!r} have no tensor {name!r}")
+        if not self._files:
+            return self._pickled[name].clone()
         try:
             with safe_open(self._files[name], framework="pt") as file:
                 tensor: torch.Tensor = file.get_tensor(name)
@@ -59,7 +64,7 @@ class Checkpoint:
 
     @cached_property
     def _files(self) -> dict[str, Path]:
-        """The file that holds each tensor."""
+        """The file that holds each tensor; none where they are pickled."""
         whole = self._find(WEIGHTS)
         if whole is not None:
             try:
@@ -68,8 +73,24 @@ class Checkpoint:
             except (OSError, SafetensorError) as error:
                 raise ValueError(f"weights of {self.name!r} could not be read: {error}") from error
         if self._find(INDEX) is None:
-            raise ValueError(f"{self.name!r} has neither {WEIGHTS} nor {INDEX}; give a checkpoint in safetensors")
+            if self._find(PICKLED) is None:
+                raise ValueError(
+                    f"{self.name!r} has neither {WEIGHTS} nor {INDEX} nor {PICKLED}; give a directory or a hub id of a "
+                    "whole checkpoint"
+                )
+            return {}
         return {name: self._path(file) for name, file in self._json(INDEX)["weight_map"].items()}
+
+    @cached_property
+    def _pickled(self) -> dict[str, torch.Tensor]:
+        """Tensors by name, mapped into memory; EAGLE-3 is mostly published so."""
+        try:
+            loaded = torch.load(self._path(PICKLED), map_location="cpu", weights_only=True, mmap=True)
+        except (OSError, RuntimeError, pickle.UnpicklingError) as error:
+            raise ValueError(f"weights of {self.name!r} could not be read: {error}") from error
+        if not isinstance(loaded, dict) or not all(isinstance(each, torch.Tensor) for each in loaded.values()):
+            raise ValueError(f"{PICKLED} of {self.name!r} holds no tensors by name")
+        return loaded
 
     def _json(self, file: str) -> Any:
         try:

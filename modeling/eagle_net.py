@@ -32,8 +32,10 @@ class EagleNetConfig:
     id, None where they are the same. slots: what the slots 2 to num_slots of one forward are fed; "fused": a linear
     map of the last feature for each, and the anchor's embedding; "mask": one learned feature and one learned
     embedding; "none": num_slots is 1, and tokens are drafted one by one. norm_taps, feed_normed: each tapped state
-    is normed before the fusion, and the next step is fed the state after the final norm (EAGLE-3.1). own_head: the net
-    has an LM head of its own.
+    is normed before the fusion, and the next step is fed the state after the final norm (EAGLE-3.1). norm_joined: all
+    of them are normed before the fusion as one vector. norm_residual: the first layer's residual stream starts with
+    the normed feature. qk_norm: queries and keys are normed in each head. own_embedding, own_head: the net has such
+    ends of its own.
     """
 
     hidden_size: int
@@ -48,6 +50,10 @@ class EagleNetConfig:
     num_slots: int = 1
     norm_taps: bool = False
     feed_normed: bool = False
+    norm_joined: bool = False
+    norm_residual: bool = False
+    qk_norm: bool = False
+    own_embedding: bool = False
     own_head: bool = False
     draft_vocab: tuple[int, ...] | None = None
     rms_norm_eps: float = 1e-6
@@ -60,22 +66,18 @@ class EagleNetConfig:
 
 
 class EagleNet(DraftVocabNet):
-    """b: rows of a batch, q: elements of a forward, n: elements before them, K: num_slots.
-
-    `lm_head` is None where the target's rows are to be used.
-    """
+    """b: rows of a batch, q: elements of a forward, n: elements before them, K: num_slots."""
 
     def __init__(self, config: EagleNetConfig) -> None:
-        super().__init__(vocab_size=config.vocab_size, draft_vocab=config.draft_vocab)
+        super().__init__(config)
         self.config = config
         hidden, eps = config.hidden_size, config.rms_norm_eps
-        self.fusion = EagleFusion(config.feature_layers, hidden, eps, norm_taps=config.norm_taps)
+        self.fusion = eagle_fusion(config)
         self.embed_norm = RMSNorm(hidden, eps)
         self.layers = nn.ModuleList(
             EagleLayer(config, width=2 * hidden if layer == 0 else hidden) for layer in range(config.num_layers)
         )
         self.norm = RMSNorm(hidden, eps)
-        self.lm_head = nn.Linear(hidden, config.draft_vocab_size, bias=False) if config.own_head else None
         if config.slots == "fused":
             self.slot_features = nn.Linear(hidden, (config.num_slots - 1) * hidden, bias=False)
         if config.slots == "mask":
@@ -148,6 +150,8 @@ class EagleNet(DraftVocabNet):
         for index, context in zip(range(count), contexts, strict=True):
             layer, seen = self._layers()[index], self._seen(index, embeds, hidden)
             own.append(layer.keys_values(seen, turn))
+            if index == 0 and self.config.norm_residual:
+                hidden = seen[..., self.config.hidden_size :]
             hidden = layer(hidden, layer.queries(seen, turn), context, own[-1], folded)
         return hidden, tuple(own)
 
@@ -163,6 +167,12 @@ class EagleNet(DraftVocabNet):
         return rotary(positions, head_dim=self.config.head_dim, theta=self.config.rope_theta, dtype=dtype)
 
 
+def eagle_fusion(config: EagleNetConfig) -> EagleFusion:
+    """The net's first part alone."""
+    norms = {"norm_taps": config.norm_taps, "norm_joined": config.norm_joined}
+    return EagleFusion(config.feature_layers, config.hidden_size, config.rms_norm_eps, **norms)
+
+
 class EagleLayer(nn.Module):
     """A decoder layer as Llama's, whose attention may read wider vectors than its residual stream."""
 
@@ -174,6 +184,8 @@ class EagleLayer(nn.Module):
         self.input_norm = RMSNorm(hidden, eps)
         self.q = nn.Linear(width, query, bias=False)
         self.kv = nn.Linear(width, 2 * key, bias=False)
+        self.q_norm = RMSNorm(config.head_dim, eps) if config.qk_norm else None
+        self.k_norm = RMSNorm(config.head_dim, eps) if config.qk_norm else None
         self.out = nn.Linear(query, hidden, bias=False)
         self.post_norm = RMSNorm(hidden, eps)
         self.gate_up = nn.Linear(hidden, 2 * config.intermediate_size, bias=False)
@@ -181,12 +193,15 @@ class EagleLayer(nn.Module):
 
     def queries(self, seen: torch.Tensor, turn: Rotary) -> torch.Tensor:
         """[b, q, width] → rotated queries [b, heads, q, head_dim]."""
-        return rotate(self.q(seen).unflatten(-1, (-1, self.head_dim)).transpose(1, 2), turn)
+        queries = self.q(seen).unflatten(-1, (-1, self.head_dim))
+        normed = queries if self.q_norm is None else self.q_norm(queries)
+        return rotate(normed.transpose(1, 2), turn)
 
     def keys_values(self, seen: torch.Tensor, turn: Rotary) -> KeysValues:
         """[b, q, width] → rotated keys, and values, each [b, kv_heads, q, head_dim]."""
         keys, values = self.kv(seen).unflatten(-1, (2, self.kv_heads, self.head_dim)).unbind(-3)
-        return rotate(keys.transpose(1, 2), turn), values.transpose(1, 2)
+        normed = keys if self.k_norm is None else self.k_norm(keys)
+        return rotate(normed.transpose(1, 2), turn), values.transpose(1, 2)
 
     def forward(
         self, x: torch.Tensor, queries: torch.Tensor, context: KeysValues, own: KeysValues, mask: torch.Tensor

@@ -27,13 +27,17 @@ class FeatureFusion(nn.Module):
 
 
 class EagleFusion(nn.Module):
-    """W · [taps]: one feature for each token (arXiv 2503.01840); norm_taps norms each tap before (EAGLE-3.1)."""
+    """W · [taps]: one feature for each token (arXiv 2503.01840); norm_taps norms each tap before (EAGLE-3.1),
+    norm_joined all of them as one vector."""
 
-    def __init__(self, layers: tuple[int, ...], hidden_size: int, eps: float, *, norm_taps: bool) -> None:
+    def __init__(
+        self, layers: tuple[int, ...], hidden_size: int, eps: float, *, norm_taps: bool, norm_joined: bool = False
+    ) -> None:
         super().__init__()
         self.layers = layers
         self.width = hidden_size
         self.norms = nn.ModuleList(RMSNorm(hidden_size, eps) for _ in layers) if norm_taps else None
+        self.joined_norm = RMSNorm(len(layers) * hidden_size, eps) if norm_joined else None
         self.linear = nn.Linear(len(layers) * hidden_size, hidden_size, bias=False)
 
     def forward(self, taps: Sequence[torch.Tensor]) -> torch.Tensor:
@@ -41,5 +45,6 @@ class EagleFusion(nn.Module):
         states = [tap.to(self.linear.weight.dtype) for tap in taps]
         if self.norms is not None:
             states = [norm(state) for norm, state in zip(self.norms, states, strict=True)]
-        fused: torch.Tensor = self.linear(torch.cat(states, dim=-1))
+        joined = torch.cat(states, dim=-1)
+        fused: torch.Tensor = self.linear(joined if self.joined_norm is None else self.joined_norm(joined))
         return fused

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import torch
 from pydantic import TypeAdapter, ValidationError
@@ -43,6 +43,8 @@ class NetConfig(Protocol):
     def draft_vocab(self) -> tuple[int, ...] | None: ...
 
 
+FLOATS = (torch.float32, torch.bfloat16, torch.float16)
+
 Config = TypeVar("Config", bound=NetConfig)
 _SIZES = ("hidden_size", "intermediate_size", "num_layers", "num_heads", "num_kv_heads", "head_dim", "vocab_size")
 
@@ -71,9 +73,11 @@ class NetKind(Generic[Config]):
         """ValueError names the first thing in config.json that cannot be."""
         given = dict(checkpoint.config)
         if given.pop("model_type", None) != self.model_type:
+            key = "speculators_model_type" if "speculators_model_type" in checkpoint.config else "model_type"
             raise ValueError(
-                f"{checkpoint.name!r} is of model_type {checkpoint.config.get('model_type')!r}, but {self.name}s are "
-                f"of {self.model_type!r}; give a directory that was made by training one"
+                f"{checkpoint.name!r} is of {key} {checkpoint.config.get(key)!r}, but {self.name}s are of "
+                f"{self.model_type!r} or in a published layout; give a directory that was made by training one, or "
+                "that of a published one"
             )
         known = {each.name for each in fields(self.config)} - {"draft_vocab"}  # type: ignore[arg-type]
         unknown = min(given.keys() - known, default=None)
@@ -83,6 +87,13 @@ class NetKind(Generic[Config]):
             )
         if DRAFT_VOCAB in checkpoint.names():
             given["draft_vocab"] = checkpoint.tensor(DRAFT_VOCAB).tolist()
+        return self._parsed(given, checkpoint.name)
+
+    def checked(self, config: Config, name: str) -> Config:
+        """A configuration that was read from a published config.json; ValueError for what has no right type."""
+        return self._parsed(asdict(config), name)  # type: ignore[call-overload]
+
+    def _parsed(self, given: Mapping[str, Any], name: str) -> Config:
         try:
             config = TypeAdapter(self.config).validate_json(json.dumps(given), strict=True)
         except ValidationError as error:
@@ -90,8 +101,8 @@ class NetKind(Generic[Config]):
             key = ".".join(map(str, first["loc"]))
             missing = first["type"] == "missing"
             said = "lacks the key" if missing else f"has {first['input']!r} ({first['msg']}) at the key"
-            raise ValueError(f"config.json of {checkpoint.name!r} {said} {key!r}") from error
-        check_demands(_demands(config), checkpoint.name)
+            raise ValueError(f"config.json of {name!r} {said} {key!r}") from error
+        check_demands(_demands(config), name)
         return config
 
 
@@ -126,12 +137,23 @@ def fill(module: nn.Module, checkpoint: Checkpoint, prefix: str) -> None:
     for problem, names in (("lack", wanted.keys() - there), ("have, but config.json does not,", there - wanted.keys())):
         if names:
             raise ValueError(f"weights of {checkpoint.name!r} {problem} {prefix}{min(names)}")
-    tensors = {name: checkpoint.tensor(prefix + name) for name in wanted}
+    assign(module, {name: checkpoint.tensor(prefix + name) for name in wanted}, checkpoint, prefix)
+
+
+def assign(module: nn.Module, tensors: Mapping[str, torch.Tensor], checkpoint: Checkpoint, prefix: str) -> None:
+    """Gives a module all its tensors; ValueError for a shape or a dtype that cannot be."""
+    wanted = module.state_dict()
     for name, tensor in tensors.items():
         if tensor.shape != wanted[name].shape:
             raise ValueError(
                 f"tensor {prefix}{name} of {checkpoint.name!r} is {list(tensor.shape)}, but by config.json it is "
                 f"{list(wanted[name].shape)}"
+            )
+        if wanted[name].is_floating_point() and tensor.dtype not in FLOATS:
+            known = ", ".join(str(dtype).removeprefix("torch.") for dtype in FLOATS)
+            raise ValueError(
+                f"tensor {prefix}{name} of {checkpoint.name!r} is of dtype {str(tensor.dtype).removeprefix('torch.')}, "
+                f"but weights are read in {known}"
             )
     module.load_state_dict(tensors, assign=True)
 

@@ -1,0 +1,1 @@
+"""Layouts: draft nets as others publish them, read by their own config.json and tensor names."""

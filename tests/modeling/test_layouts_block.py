@@ -1,0 +1,252 @@
+"""Published block nets: loaded by their own names, they draft what their own tensors say, or are refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from benchmarks.harness.tiny import VOCAB_SIZE, save_tiny
+from modeling.block_checkpoint import load_block_net, load_fusion, read_config
+from modeling.block_net import BlockNet
+from modeling.checkpoint_files import PICKLED, WEIGHTS, Checkpoint
+from modeling.net_checkpoint import check_target
+from tests.modeling.published import HIDDEN
+from tests.modeling.published_blocks import (
+    DEEPSPEC,
+    IDS,
+    MASK,
+    SPECULATORS,
+    SPECULATORS_DSPARK,
+    Z_LAB,
+    PlainPublishedBlock,
+    publish_block,
+)
+
+FULL = {"draft_vocab_size": VOCAB_SIZE}
+PLAIN_HEADS = {"markov_rank": 0, "enable_confidence_head": False}
+NO_MARKOV = {"markov_rank": 0, "confidence_head_with_markov": False}
+
+PUBLISHED = [
+    pytest.param(Z_LAB, {}, id="z_lab"),
+    pytest.param(DEEPSPEC, PLAIN_HEADS, id="deepspec-dflash"),
+    *(
+        pytest.param(DEEPSPEC, {"markov_head_type": kind}, id=f"deepspec-{kind}")
+        for kind in ("vanilla", "gated", "rnn")
+    ),
+    pytest.param(DEEPSPEC, NO_MARKOV, id="deepspec-confidence"),
+    pytest.param(SPECULATORS, {}, id="speculators-dflash"),
+    pytest.param(SPECULATORS, FULL | {"sample_from_anchor": True}, id="speculators-dflash-anchor"),
+    *(
+        pytest.param(SPECULATORS_DSPARK, {"markov_head_type": kind}, id=f"speculators-{kind}")
+        for kind in ("vanilla", "gated", "rnn")
+    ),
+    pytest.param(SPECULATORS_DSPARK, {"sample_from_anchor": False}, id="speculators-dspark-masks"),
+    pytest.param(SPECULATORS_DSPARK, FULL, id="speculators-dspark-whole"),
+]
+
+
+def read(folder: Path) -> Any:
+    return read_config(Checkpoint(str(folder)))
+
+
+def load(folder: Path) -> BlockNet:
+    return load_block_net(Checkpoint(str(folder)), read(folder)).double().eval()
+
+
+@torch.inference_mode()
+def drafted(net: BlockNet, anchor: int, taps: torch.Tensor, ends: torch.Tensor) -> tuple[list[int], list[float]]:
+    """Greedy tokens and confidence logits. taps: [n, 2 * d]."""
+    embedding = ends if net.embedding is None else net.embedding
+    features = net.fuse(taps)
+    contexts = [(k[None], v[None]) for k, v in net.context(features, torch.arange(len(taps)))]
+    size = net.config.block_size
+    mask = torch.ones(1, 1, size, len(taps) + size, dtype=torch.bool)
+    places = len(taps) + torch.arange(size)[None]
+    hidden = net.block(net.inputs(torch.tensor([anchor]), embedding), places, contexts, mask)[0]
+    tokens, confidences, state, before = [], [], None, net.draft_ids(torch.tensor([anchor]))
+    for h in hidden[net.config.first_prediction :]:
+        logits = ends @ h if net.lm_head is None else net.lm_head(h)
+        if net.markov is not None:
+            bias, state = net.markov(before, h[None], state)
+            logits = logits + bias[0]
+        confidences.append(0.0 if net.confidence is None else float(net.confidence_logits(h[None], before)))
+        before = logits.argmax()[None]
+        tokens.append(int(net.target_ids(before)))
+    return tokens, confidences
+
+
+@pytest.mark.parametrize("anchor", [IDS[2], IDS[2] + 1], ids=["drafted", "undrafted"])
+@pytest.mark.parametrize(("config", "changes"), PUBLISHED)
+def test_drafts_are_those_of_the_published_tensors(
+    tmp_path: Path, config: dict[str, Any], changes: dict[str, Any], anchor: int
+) -> None:
+    folder, tensors = publish_block(tmp_path, config, **changes)
+    generator = torch.Generator().manual_seed(5)
+    ends = torch.randn(VOCAB_SIZE, HIDDEN, generator=generator, dtype=torch.float64)
+    taps = torch.randn(7, 2 * HIDDEN, generator=generator, dtype=torch.float64)
+    net, plain = load(folder), PlainPublishedBlock(tensors, ends, ends)
+    features = [plain.feature(np.split(tap.numpy(), 2)) for tap in taps]
+    np.testing.assert_allclose(net.fuse(taps).detach().numpy(), features, rtol=1e-9)
+    tokens, confidences = drafted(net, anchor, taps, ends)
+    wanted = plain.drafted(anchor, features, first=net.config.first_prediction)
+    assert tokens == wanted[0]
+    np.testing.assert_allclose(confidences, wanted[1], rtol=1e-4, atol=1e-4)
+    assert len(tokens) == net.config.num_predictions
+
+
+@pytest.mark.parametrize("config", [Z_LAB, DEEPSPEC, SPECULATORS])
+def test_layers_read_and_what_predicts(tmp_path: Path, config: dict[str, Any]) -> None:
+    folder, _ = publish_block(tmp_path, config)
+    net = load(folder)
+    assert net.config.feature_layers == (1, 4)
+    assert net.config.anchor_predicts == (config is DEEPSPEC)
+    assert net.config.mask_token_id == MASK
+    taps = [torch.randn(3, HIDDEN), torch.randn(3, HIDDEN)]
+    checkpoint = Checkpoint(str(folder))
+    assert torch.equal(load_fusion(checkpoint, net.config)(taps).double(), net.float().fusion(taps).double())
+
+
+def test_where_layers_follow_from_the_depth(tmp_path: Path) -> None:
+    folder, _ = publish_block(tmp_path / "z", Z_LAB, dflash_config={"mask_token_id": MASK}, num_target_layers=12)
+    assert read(folder).feature_layers == (1, 9)
+    folder, _ = publish_block(tmp_path / "s", SPECULATORS, aux_hidden_state_layer_ids=None)
+    with pytest.raises(ValueError, match="follow from its target's num_hidden_layers"):
+        read(folder)
+
+
+@pytest.mark.parametrize(
+    ("config", "changes", "message"),
+    [
+        (Z_LAB, {"hidden_act": "gelu"}, "has 'gelu' at the key 'hidden_act'"),
+        (Z_LAB, {"attention_bias": True}, "has True at the key 'attention_bias'"),
+        (Z_LAB, {"model_type": "gemma3"}, "has 'gemma3' at the key 'model_type'"),
+        (Z_LAB, {"architectures": ["DFlash2DraftModel"]}, "'DFlash2DraftModel'.*at the key 'architectures'"),
+        (Z_LAB, {"dflash_config": {"projector_type": "dspark"}}, "'dspark' at the key 'dflash_config.projector_type'"),
+        (Z_LAB, {"dflash_config": {"target_layer_ids": [1, 4]}}, "lacks mask_token_id or block_size"),
+        (
+            Z_LAB,
+            {"layer_types": ["sliding_attention", "full_attention"], "sliding_window": 64, "use_sliding_window": True},
+            "'sliding_attention'.*at the key 'layer_types'",
+        ),
+        (
+            Z_LAB,
+            {"rope_scaling": {"rope_type": "linear", "factor": 2.0}},
+            "'linear'.*at the key 'rope_parameters'",
+        ),
+        (
+            Z_LAB,
+            {"dflash_config": {"mask_token_id": MASK, "target_layer_ids": [1, 7]}},
+            "layer 7 is the target's last",
+        ),
+        (
+            Z_LAB,
+            {"dflash_config": {"mask_token_id": 900, "target_layer_ids": [1, 4]}},
+            "mask_token_id 900 must be below",
+        ),
+        (Z_LAB, {"hidden_size": "32"}, "is no configuration of qwen3"),
+        (Z_LAB, {"block_size": "5"}, "has '5'.*at the key 'block_size'"),
+        (DEEPSPEC, {"architectures": ["Gemma4DSparkModel"]}, "'Gemma4DSparkModel'.*at the key 'architectures'"),
+        (DEEPSPEC, {"target_layer_ids": [-1, 4]}, "-1 is the target's embedding"),
+        (DEEPSPEC, {"target_layer_ids": [1, 7]}, "layer 7 is the target's last"),
+        (DEEPSPEC, {"confidence_head_with_markov": False}, "has False at the key 'confidence_head_with_markov'"),
+        (DEEPSPEC, {"markov_head_type": "gru"}, "has 'gru' at the key 'markov_head_type'"),
+        (SPECULATORS, {"aux_hidden_state_layer_ids": [0, 5]}, "0 is the target's embedding"),
+        (SPECULATORS, {"mask_token_id": None}, "lacks the key 'mask_token_id'"),
+        (
+            SPECULATORS,
+            {"target_hidden_size": 64},
+            "has 64 at the key 'target_hidden_size'; the draft's hidden_size is 32",
+        ),
+        (
+            SPECULATORS_DSPARK,
+            {"markov_head_type": "rnn", "sample_from_anchor": False},
+            "has False at the key 'sample_from_anchor'",
+        ),
+        (SPECULATORS, {"speculators_model_type": "eagle3"}, "speculators_model_type 'eagle3', but block nets are"),
+    ],
+)
+def test_what_a_block_net_cannot_express_is_refused(
+    tmp_path: Path, config: dict[str, Any], changes: dict[str, Any], message: str
+) -> None:
+    folder, _ = publish_block(tmp_path, config)
+    (folder / "config.json").write_text(json.dumps(config | changes))
+    with pytest.raises(ValueError, match=message):
+        read(folder)
+
+
+@pytest.mark.parametrize("config", [Z_LAB, DEEPSPEC, SPECULATORS_DSPARK])
+def test_every_tensor_is_used_or_known(tmp_path: Path, config: dict[str, Any]) -> None:
+    folder, tensors = publish_block(tmp_path, config)
+    training = {"verifier_lm_head.weight": torch.ones(2, 2), "layers.0.self_attn.rotary_emb.inv_freq": torch.ones(8)}
+    save_file(tensors | training, folder / WEIGHTS)
+    assert isinstance(load(folder), BlockNet)
+    for name in ("layers.0.self_attn.q_proj.bias", "layers.2.mlp.up_proj.weight", "aux_hidden_norms.0.weight"):
+        save_file(tensors | {name: torch.ones(1)}, folder / WEIGHTS)
+        with pytest.raises(ValueError, match=f"weights of .* have {name}, which the layout"):
+            load(folder)
+    for name in tensors:
+        if name in ("embed_tokens.weight", "lm_head.weight", "d2t", "t2d"):
+            continue
+        save_file({each: tensor for each, tensor in tensors.items() if each != name}, folder / WEIGHTS)
+        with pytest.raises(ValueError, match=f"lack {name}"):
+            load(folder)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"fc.weight": torch.ones(HIDDEN, HIDDEN)}, r"fusion.linear.weight of .* is \[32, 32\], but .* \[32, 64\]"),
+        ({"norm.weight": torch.ones(HIDDEN, dtype=torch.int8)}, "norm.weight of .* is of dtype int8, but"),
+        ({"layers.0.self_attn.k_proj.weight": torch.ones(32, 16)}, "do not go together: .*k_proj.weight"),
+        ({"d2t": torch.tensor(IDS)}, "d2t and t2d of .* name different tokens|d2t must be different token ids"),
+        ({"d2t": torch.zeros(3, dtype=torch.int64)}, r"d2t of .* \[3\], but draft_vocab_size is 50"),
+        ({"t2d": torch.ones(9, dtype=torch.bool)}, r"t2d of .* is \[9\], but vocab_size is 258"),
+    ],
+)
+def test_tensors_that_cannot_be(tmp_path: Path, changed: dict[str, torch.Tensor], message: str) -> None:
+    folder, tensors = publish_block(tmp_path, SPECULATORS)
+    save_file(tensors | changed, folder / WEIGHTS)
+    with pytest.raises(ValueError, match=message):
+        load(folder)
+
+
+def test_a_reduced_vocabulary_without_its_map(tmp_path: Path) -> None:
+    folder, tensors = publish_block(tmp_path, SPECULATORS)
+    del tensors["d2t"]
+    save_file(tensors, folder / WEIGHTS)
+    with pytest.raises(ValueError, match="have no tensor 'd2t'"):
+        read(folder)
+
+
+@pytest.mark.parametrize("config", [Z_LAB, DEEPSPEC, SPECULATORS])
+def test_another_target_is_refused(tmp_path: Path, config: dict[str, Any]) -> None:
+    folder, _ = publish_block(tmp_path / "net", config)
+    target = Checkpoint(str(save_tiny(tmp_path / "target")))
+    with pytest.raises(ValueError, match=r"hidden_size 32, but that of .* is 64"):
+        check_target(read(folder), Checkpoint(str(folder)), target)
+
+
+def test_pickled_weights(tmp_path: Path) -> None:
+    folder, tensors = publish_block(tmp_path, Z_LAB)
+    kept = load(folder)
+    (folder / WEIGHTS).unlink()
+    torch.save(tensors, folder / PICKLED)
+    for name, tensor in load(folder).state_dict().items():
+        assert torch.equal(tensor, kept.state_dict()[name])
+    torch.save({"norm.weight": object()}, folder / PICKLED)
+    with pytest.raises(ValueError, match="could not be read"):
+        load(folder)
+
+
+def test_norms_stored_wider_than_the_rest(tmp_path: Path) -> None:
+    folder, tensors = publish_block(tmp_path, Z_LAB)
+    save_file({name: t if "norm" in name else t.bfloat16() for name, t in tensors.items()}, folder / WEIGHTS)
+    checkpoint = Checkpoint(str(folder))
+    fusion = load_fusion(checkpoint, read_config(checkpoint))
+    assert {each.dtype for each in fusion.parameters()} == {torch.float32}
