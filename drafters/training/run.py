@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
@@ -18,6 +18,21 @@ from drafters.training.trainee import Trainee
 from drafters.training.trainer import Step, Trainer
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """Held-out answers after a step. loss: mean of the steps since the look before. tokens: read so far."""
+
+    step: int
+    loss: float
+    tokens: int
+    held_out: Figures
+
+    @classmethod
+    def of(cls, kept: Mapping[str, Any]) -> Look:
+        """From what `asdict` made of it."""
+        return cls(**{**kept, "held_out": Figures(**kept["held_out"])})
+
+
 class Observer(Protocol):
     """Is told what happens, on the leading rank only."""
 
@@ -27,7 +42,9 @@ class Observer(Protocol):
 
     def stepped(self, step: Step) -> None: ...
 
-    def looked(self, step: int, figures: Figures) -> None: ...
+    def looked(self, looks: Sequence[Look]) -> None:
+        """looks: all so far, those of earlier sittings included; the last one is new."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +89,7 @@ class Run:
         if state is not None:
             _check_same(state, material)
             self._trainer.restore(state)
-            self._past = _Past(**state["past"])
+            self._past = _Past.of(state["past"])
 
     def train(self, sitting: Sitting, observer: Observer) -> None:
         """Trains to the end of the schedule or of the sitting, and keeps the state. Blocks for minutes to days."""
@@ -100,8 +117,9 @@ class Run:
         if step % self._material.recipe.evaluate_every and step < self._schedule.steps:
             return
         figures = self._held_out.figures(self._material.trainee, self._trainer.device)
-        observer.looked(step, figures)
-        if self._past.look(step, figures):
+        lived_longest = self._past.look(step, figures)
+        observer.looked(self._past.looks)
+        if lived_longest:
             self._folder.publish(self._material.trainee, self._provenance())
 
     def _save(self) -> None:
@@ -119,18 +137,23 @@ class Run:
             "parameters": sum(each.numel() for each in material.trainee.net.parameters()),
             "training_seconds": round(self._past.seconds),
             "tokens_read": self._past.tokens,
-            "looks": self._past.looks,
+            "looks": [asdict(look) for look in self._past.looks],
         }
 
 
 @dataclass(slots=True, kw_only=True)
 class _Past:
-    """What happened so far, over all sittings. losses: of the steps since the last look; looks: the figures then."""
+    """What happened so far, over all sittings. losses: of the steps since the last look."""
 
     seconds: float = 0.0
     tokens: int = 0
     losses: list[float] = field(default_factory=list)
-    looks: list[dict[str, Any]] = field(default_factory=list)
+    looks: list[Look] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, kept: Mapping[str, Any]) -> _Past:
+        """From what `asdict` made of it."""
+        return cls(**{**kept, "looks": [Look.of(look) for look in kept["looks"]]})
 
     def add(self, step: Step, *, seconds: float) -> None:
         self.seconds += seconds
@@ -139,9 +162,9 @@ class _Past:
 
     def look(self, step: int, figures: Figures) -> bool:
         """True where drafts never lived longer."""
-        best = max((each["held_out"]["accepted_length"] for each in self.looks), default=0.0)
+        best = max((each.held_out.accepted_length for each in self.looks), default=0.0)
         loss = sum(self.losses) / len(self.losses)
-        self.looks.append({"step": step, "loss": loss, "tokens": self.tokens, "held_out": asdict(figures)})
+        self.looks.append(Look(step=step, loss=loss, tokens=self.tokens, held_out=figures))
         self.losses = []
         return figures.accepted_length > best
 

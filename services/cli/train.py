@@ -17,6 +17,7 @@ from services.cli.options import Flag, engine_flags, with_options
 from services.cli.values import given
 from services.config import EngineArgs
 
+PLOTS_HELP = "Draw loss and acceptance into training.png in --out, anew at each look."
 TARGET_OPTIONS = ("dtype", "device", "threads", "revision")
 
 
@@ -29,6 +30,7 @@ def train_flags() -> list[Flag]:
             for name, text in RECIPE_HELP.items()
         ),
         *(Flag(name=name, kind=float, help=text, panel="Sitting") for name, text in SITTING_HELP.items()),
+        Flag(name="plots", kind=bool, help=PLOTS_HELP, panel="Sitting"),
         *(flag for flag in engine_flags() if flag.name in TARGET_OPTIONS),
     ]
 
@@ -54,6 +56,9 @@ def train(
     recipe = make_recipe(method, given(options, among=RECIPE_HELP))
     sizes = {"max_num_seqs": recipe.batch, "max_model_len": recipe.max_length}
     args = EngineArgs.model_validate({"model": target, **sizes, **given(options, among=TARGET_OPTIONS)})
+    from transformers.utils import logging
+
+    from drafters.training.plots import Plots
     from drafters.training.run import Sitting
     from services.cli.train_view import TrainView
     from services.training import TrainingOrder, run_training
@@ -68,5 +73,6 @@ def train(
         command=["paradraft", *sys.argv[1:]],
     )
     sitting = Sitting(**given(options, among=SITTING_HELP))
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # transformers' own would tear ours
     with TrainView(Console(stderr=True, highlight=False)) as view:
-        run_training(order, sitting, view)
+        run_training(order, sitting, Plots(out, view) if options["plots"] else view)

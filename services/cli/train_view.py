@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from types import TracebackType
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from drafters.training.held_out import Figures
+from drafters.training.run import Look
 from drafters.training.trainer import Step
 
 SMOOTHING = 0.95
@@ -59,14 +60,15 @@ class TrainView:
         state = f"{self._state()}, learning rate {step.learning_rate:.1e}{self._length}"
         self._bar.update(self._task, completed=step.number, state=state)
 
-    def looked(self, step: int, figures: Figures) -> None:
+    def looked(self, looks: Sequence[Look]) -> None:
         """One line for the log."""
+        figures = looks[-1].held_out
         self._length = f", accepted length {figures.accepted_length:.2f}"
         domains = ", ".join(f"{name} {length:.2f}" for name, length in figures.by_domain.items())
         lengths = f"{figures.accepted_length:.3f}" + (f" ({domains})" if domains else "")
         positions = " ".join(f"{rate:.0%}" for rate in figures.by_position)
         self._console.print(
-            f"step {step}: {self._state()}; held out: loss {figures.loss:.3f}, accepted length {lengths}, "
+            f"step {looks[-1].step}: {self._state()}; held out: loss {figures.loss:.3f}, accepted length {lengths}, "
             f"drawn {figures.expected_length:.3f}, by position {positions}",
             soft_wrap=True,
         )

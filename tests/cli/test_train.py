@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,14 @@ from tests.cli.conftest import Call
 
 SMALL = ["--dtype", "fp32", "--device", "cpu", "--threads", "1"]
 TINY = [
-    *("--layers", "1", "--block-size", "4", "--draft-vocab", "32", "--markov-rank", "8", "--batch", "4"),
-    *("--anchors", "4", "--held-out", "0.3", "--evaluate-every", "2", "--max-length", "128"),
+    *("--layers", "1", "--block-size", "4", "--batch", "4", "--anchors", "4", "--held-out", "0.3"),
+    *("--evaluate-every", "2", "--max-length", "128"),
 ]
+OWN = {
+    "dflash": ("--draft-vocab", "32"),
+    "dspark": ("--draft-vocab", "32", "--markov-rank", "8", "--plots"),
+    "draft_model": ("--width", "32"),
+}
 
 
 @pytest.fixture
@@ -67,24 +73,36 @@ def test_prompts_without_room_for_an_answer_are_counted(
     assert len(lines(out)) == 24
 
 
-@pytest.mark.parametrize("method", ["dflash", "dspark"])
+@pytest.mark.parametrize("method", OWN)
 def test_train_makes_weights_that_are_served(
     paradraft: Call, model: str, answers: Path, tmp_path: Path, method: str
 ) -> None:
     out, features = tmp_path / "drafter", tmp_path / "features"
     command = ["train", method, "--data", str(answers), "--out", str(out), "--target", model, *TINY, *SMALL]
-    result = paradraft(*command, "--features", str(features), "--epochs", "2")
+    result = paradraft(*command, *OWN[method], "--features", str(features), "--epochs", "2")
     assert result.exit_code == 0, result.output
     assert "held out: loss" in result.stderr
     about = json.loads((out / "provenance.json").read_text())
     assert about["command"].startswith("paradraft")
     assert about["answers"]["count"] == 24
     assert any(features.rglob("*.safetensors"))
+    assert (out / "training.png").exists() == ("--plots" in OWN[method])
     ask = ["generate", model, "--prompt", "count", "--max-tokens", "24", *SMALL, "--max-num-seqs", "1"]
     drafter = {"method": method, "model": str(out), "num_speculative_tokens": 4}
     served = paradraft(*ask, "--speculative-config", json.dumps(drafter))
     assert served.exit_code == 0, served.output
     assert served.stdout == paradraft(*ask, "--speculative-config", "none").stdout
+
+
+def test_plots_without_matplotlib_are_refused_before_anything_is_loaded(
+    paradraft: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    out = tmp_path / "drafter"
+    result = paradraft("train", "dspark", "--data", "nowhere.jsonl", "--out", str(out), "--plots")
+    assert result.exit_code == 2
+    assert "a plot needs the package matplotlib; install it" in " ".join(result.stderr.split())
+    assert not out.exists()
 
 
 def test_a_run_stops_in_time_and_goes_on(paradraft: Call, model: str, answers: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from drafters.training.folder import RunFolder
 from drafters.training.held_out import Figures
 from drafters.training.ranks import Ranks
 from drafters.training.recipe import Recipe
-from drafters.training.run import Material, Run, Sitting
+from drafters.training.run import Look, Material, Run, Sitting
 from drafters.training.trainer import Step
 from modeling.target import Target
 
@@ -26,6 +27,7 @@ class Seen:
 
     steps: list[Step] = field(default_factory=list)
     looks: dict[int, Figures] = field(default_factory=dict)
+    all_looks: list[int] = field(default_factory=list)
 
     def prepares(self, what: str) -> None: ...
 
@@ -35,8 +37,9 @@ class Seen:
     def stepped(self, step: Step) -> None:
         self.steps.append(step)
 
-    def looked(self, step: int, figures: Figures) -> None:
-        self.looks[step] = figures
+    def looked(self, looks: Sequence[Look]) -> None:
+        self.all_looks = [look.step for look in looks]
+        self.looks[looks[-1].step] = looks[-1].held_out
 
 
 @dataclass(frozen=True, kw_only=True)

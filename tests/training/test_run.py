@@ -47,7 +47,8 @@ def test_a_run_in_sittings_is_the_run_in_one(bench: Bench, tmp_path: Path) -> No
     bench.train(whole)
     sittings = [bench.train(parts, minutes=1e-9, resume=True) for _ in range(7)]
     assert [len(each.steps) for each in sittings] == [1] * 7
-    bench.train(parts, resume=True)
+    rest = bench.train(parts, resume=True)
+    assert (list(rest.looks), rest.all_looks) == ([10, 15, 20], [5, 10, 15, 20])
     a, b = state_of(whole), state_of(parts)
     for state in (a, b):
         assert state["past"].pop("seconds") > 0
