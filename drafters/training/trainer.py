@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,12 +52,15 @@ class Trainer:
         )
 
     def advance(self) -> Step:
-        """One step of all ranks together. Blocks."""
+        """One step of all ranks together. Blocks. FloatingPointError where the loss is no number any more."""
         draw = self._schedule.draw(self.step)
         predictions = self.trainee.num_predictions
         batch = make_batch(draw.examples, self._source(draw.examples), draw.anchors, predictions=predictions)
         loss, weight = self._model(batch.to(self.device)).weighted(LOSSES[self._recipe.method], self._recipe.decay)
         total = self._ranks.total(weight)
+        mean = float(self._ranks.total(loss) / total)
+        if not math.isfinite(mean):
+            raise FloatingPointError(f"the loss is {mean} at step {self.step}; try a lower learning_rate, or fp32")
         rate = self._schedule.learning_rate(self.step)
         # Gradients are averaged over the ranks, but the loss is a mean over all predictions of all ranks.
         self._learn(loss * self._ranks.world / total, rate)
@@ -64,7 +68,7 @@ class Trainer:
         tokens = torch.tensor(sum(len(each.tokens) - 1 for each in draw.examples), device=self.device)
         return Step(
             number=self.step,
-            loss=float(self._ranks.total(loss) / total),
+            loss=mean,
             learning_rate=rate,
             tokens=int(self._ranks.total(tokens)),
         )

@@ -31,7 +31,7 @@ def one_line_errors(command: Callable[P, T]) -> Callable[P, T]:
             raise fail("; ".join(sentences), BAD_USAGE) from error
         except ValueError as error:
             raise fail(error, BAD_USAGE) from error
-        except (OSError, RuntimeError) as error:
+        except (OSError, RuntimeError, FloatingPointError) as error:
             raise fail(error, FAILED) from error
         except KeyboardInterrupt:
             raise typer.Exit(INTERRUPTED) from None

@@ -123,3 +123,17 @@ def test_a_law_without_others_teaches(first: float) -> None:
     assert logits.grad is not None
     assert logits.grad.isfinite().all()
     assert logits.grad[0, 0, 0] < 0
+
+
+def test_a_law_that_leaves_nothing_to_others_gives_a_finite_slope() -> None:
+    logits = LOGITS.clone().requires_grad_()
+    truth = Truth(
+        labels=torch.tensor([[2, 0, 1]]),
+        law_ids=torch.tensor([[[2, 1], [0, 1], [1, 0]]]),
+        law_probs=torch.tensor([[[1.0, 0.0], [0.75, 0.25], [0.6, 0.4]]]),
+        valid=TRUTH.valid,
+    )
+    scores = score(of(logits, truth), None, truth)
+    scores.weighted(LossWeights(cross_entropy=1.0, distance=1.0, confidence=1.0, divergence=1.0), 4.0)[0].backward()
+    assert logits.grad is not None
+    assert logits.grad.isfinite().all()

@@ -11,6 +11,7 @@ import torch
 
 from benchmarks.harness.tiny import VOCAB_SIZE
 from drafters.training.answers import Split
+from drafters.training.losses import LOSSES, LossWeights
 from drafters.training.ranks import Ranks
 from drafters.training.recipe import Recipe, make_recipe
 from drafters.training.run import Sitting
@@ -96,6 +97,12 @@ def test_ranks_learn_what_one_process_learns(bench: Bench, tmp_path: Path) -> No
         if weight.is_floating_point():
             assert (weight - two["net"][name]).abs().max() < 0.02 * weight.abs().max() + 1e-3, name
     assert one["past"]["losses"] == pytest.approx(two["past"]["losses"], rel=0.02)
+
+
+def test_a_loss_that_is_no_number_ends_the_run(bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(LOSSES, "dspark", LossWeights(cross_entropy=float("inf"), distance=0.0, confidence=0.0))
+    with pytest.raises(FloatingPointError, match="the loss is (inf|nan) at step 0; try a lower learning_rate"):
+        bench.train(tmp_path)
 
 
 def test_a_sitting_takes_time() -> None:
