@@ -101,7 +101,7 @@ def test_ranks_learn_what_one_process_learns(bench: Bench, tmp_path: Path) -> No
 
 def test_a_loss_that_is_no_number_ends_the_run(bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(LOSSES, "dspark", LossWeights(cross_entropy=float("inf"), distance=0.0, confidence=0.0))
-    with pytest.raises(FloatingPointError, match="the loss is (inf|nan) at step 0; try a lower learning_rate"):
+    with pytest.raises(FloatingPointError, match=r"the loss is (inf|nan) at step 0; try a lower learning_rate"):
         bench.train(tmp_path)
 
 
