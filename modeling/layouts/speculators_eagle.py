@@ -64,9 +64,10 @@ def _row(index: int, table: torch.Tensor) -> torch.Tensor:
 
 def _fused(eps: float, taps: torch.Tensor, linear: torch.Tensor, *norms: torch.Tensor) -> torch.Tensor:
     """The feature of learned taps [1, 1, m * d]: they go through the same norms and the same linear as real ones."""
-    parts = taps.flatten().double().chunk(max(len(norms), 1))
-    normed = [F.rms_norm(part, part.shape, norm.double(), eps) for part, norm in zip(parts, norms, strict=True)]
-    joined = torch.cat(normed) if norms else taps.flatten().double()
+    joined = taps.flatten().double()
+    if norms:
+        parts = zip(joined.chunk(len(norms)), norms, strict=True)
+        joined = torch.cat([F.rms_norm(part, part.shape, norm.double(), eps) for part, norm in parts])
     return (linear.double() @ joined).to(linear.dtype)
 
 
