@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,6 +19,8 @@ from services.config import EngineArgs
 
 if TYPE_CHECKING:
     from drafters.training.answers import Answer
+    from services.answering import Question
+    from services.offline import LLM
 
 TEMPERATURES = [0.0, 0.8]
 
@@ -48,9 +50,8 @@ def data(
 
     A second call goes on where the first one stopped.
     """
-    args = EngineArgs.model_validate(merged(model, given(options, among=ENGINE_HELP)))
-    console = Console(stderr=True, highlight=False)
-    from services.answering import Drawing, answer, unanswered
+    console, args = Console(stderr=True, highlight=False), _engine_args(model, options)
+    from services.answering import Drawing, unanswered
     from services.magpie import OwnTurns
     from services.prompt_supply import Sources
 
@@ -69,16 +70,24 @@ def data(
 
     with console.status("loading the model") as status:
         target = load(args.target_spec(), status.update)
-    longest = target.max_model_len
     with LLM.on(target, args) as llm:
         if own.missing:
             with LotBar(console, "prompts", own.missing) as bar:
-                own.write(llm, max_model_len=longest, seen=bar.saw)
-        questions = unanswered([*turns, *own.turns], drawing, out)
-        with LotBar(console, "answers", len(questions)) as bar:
-            too_long = answer(questions, llm, out, max_model_len=longest, seen=bar.saw_answers)
+                own.write(llm, max_model_len=target.max_model_len, seen=bar.saw)
+        _answer(console, llm, unanswered([*turns, *own.turns], drawing, out), out, target.max_model_len)
+
+
+def _engine_args(model: str | None, options: Mapping[str, object]) -> EngineArgs:
+    return EngineArgs.model_validate(merged(model, given(options, among=ENGINE_HELP)))
+
+
+def _answer(console: Console, llm: LLM, questions: Sequence[Question], out: Path, max_model_len: int) -> None:
+    from services.answering import answer
+
+    with LotBar(console, "answers", len(questions)) as bar:
+        too_long = answer(questions, llm, out, max_model_len=max_model_len, seen=bar.saw_answers)
     if too_long:
-        console.print(f"{too_long} left out: with an answer longer than the {longest} tokens of a sequence")
+        console.print(f"{too_long} left out: with an answer longer than the {max_model_len} tokens of a sequence")
 
 
 class LotBar(Progress):
