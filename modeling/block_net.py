@@ -30,7 +30,7 @@ class BlockNetConfig:
     (arXiv 2607.05147); else it predicts nothing and MASK k predicts the k-th token after the anchor. mask_token_id: a
     token whose embedding MASK is, None for a learned one. draft_vocab: the target id of each draft id, None where they
     are the same. undrafted_rows: a Markov head tells tokens apart that precede and cannot be drafted. own_embedding,
-    own_head: the net has such ends of its own.
+    own_head: the net has such ends of its own. rope_frequencies, rope_scale: see RotaryConfig.
     """
 
     hidden_size: int
@@ -53,6 +53,8 @@ class BlockNetConfig:
     own_head: bool = False
     rms_norm_eps: float = 1e-6
     rope_theta: float = 10000.0
+    rope_frequencies: tuple[float, ...] | None = None
+    rope_scale: float = 1.0
 
     @property
     def first_prediction(self) -> int:
@@ -145,7 +147,7 @@ class BlockNet(DraftVocabNet):
         return self.layers  # type: ignore[return-value]
 
     def _rotary(self, positions: torch.Tensor, dtype: torch.dtype) -> Rotary:
-        return rotary(positions, head_dim=self.config.head_dim, theta=self.config.rope_theta, dtype=dtype)
+        return rotary(self.config, positions, dtype)
 
 
 def _previous(config: BlockNetConfig) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import torch
 import torch.nn.functional as F  # noqa: N812
 
@@ -9,11 +11,32 @@ KeysValues = tuple[torch.Tensor, torch.Tensor]
 Rotary = tuple[torch.Tensor, torch.Tensor]
 
 
-def rotary(positions: torch.Tensor, *, head_dim: int, theta: float, dtype: torch.dtype) -> Rotary:
+class RotaryConfig(Protocol):
+    """What a net's configuration says of positions: frequencies are powers of rope_theta, unless rope_frequencies has
+    them, one for each pair; cos and sin are multiplied by rope_scale."""
+
+    @property
+    def head_dim(self) -> int: ...
+
+    @property
+    def rope_theta(self) -> float: ...
+
+    @property
+    def rope_frequencies(self) -> tuple[float, ...] | None: ...
+
+    @property
+    def rope_scale(self) -> float: ...
+
+
+def rotary(config: RotaryConfig, positions: torch.Tensor, dtype: torch.dtype) -> Rotary:
     """cos and sin [..., 1, n, head_dim] of positions [..., n], the first half of sin negated."""
-    exponents = torch.arange(0, head_dim, 2, device=positions.device) / head_dim
-    angles = positions[..., None, :, None] * theta**-exponents
-    cos, sin = angles.cos(), angles.sin()
+    if config.rope_frequencies is None:
+        exponents = torch.arange(0, config.head_dim, 2, device=positions.device) / config.head_dim
+        frequencies = config.rope_theta**-exponents
+    else:
+        frequencies = torch.tensor(config.rope_frequencies, device=positions.device)
+    angles = positions[..., None, :, None] * frequencies
+    cos, sin = angles.cos() * config.rope_scale, angles.sin() * config.rope_scale
     return torch.cat((cos, cos), dim=-1).to(dtype), torch.cat((-sin, sin), dim=-1).to(dtype)
 
 

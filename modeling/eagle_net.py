@@ -35,7 +35,7 @@ class EagleNetConfig:
     is normed before the fusion, and the next step is fed the state after the final norm (EAGLE-3.1). norm_joined: all
     of them are normed before the fusion as one vector. norm_residual: the first layer's residual stream starts with
     the normed feature. qk_norm: queries and keys are normed in each head. own_embedding, own_head: the net has such
-    ends of its own.
+    ends of its own. rope_frequencies, rope_scale: see RotaryConfig.
     """
 
     hidden_size: int
@@ -58,6 +58,8 @@ class EagleNetConfig:
     draft_vocab: tuple[int, ...] | None = None
     rms_norm_eps: float = 1e-6
     rope_theta: float = 10000.0
+    rope_frequencies: tuple[float, ...] | None = None
+    rope_scale: float = 1.0
 
     @property
     def draft_vocab_size(self) -> int:
@@ -164,7 +166,7 @@ class EagleNet(DraftVocabNet):
         return self.layers  # type: ignore[return-value]
 
     def _rotary(self, positions: torch.Tensor, dtype: torch.dtype) -> Rotary:
-        return rotary(positions, head_dim=self.config.head_dim, theta=self.config.rope_theta, dtype=dtype)
+        return rotary(self.config, positions, dtype)
 
 
 def eagle_fusion(config: EagleNetConfig) -> EagleFusion:

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import torch
 from huggingface_hub.errors import StrictDataclassError
 from transformers import PretrainedConfig
+from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 from modeling.checkpoint_files import Checkpoint
 from modeling.layouts.layout import Source, refuse, rows
 
 KINDS = ("qwen3", "llama")
+STATIC_ROPE = ("linear", "llama3", "yarn")
 
 
 def read_decoder(checkpoint: Checkpoint, given: Mapping[str, Any], *, default: str) -> PretrainedConfig:
@@ -43,7 +46,7 @@ def shape_of(config: Any) -> dict[str, Any]:
         "head_dim": config.head_dim,
         "rms_norm_eps": config.rms_norm_eps,
         "rope_theta": float(config.rope_parameters["rope_theta"]),
-    }
+    } | _scaled(config)
 
 
 def layer_sources(ours: str, theirs: str, *, qk_norm: bool) -> dict[str, Source]:
@@ -71,5 +74,16 @@ def _check(checkpoint: Checkpoint, config: Any) -> None:
     if types:
         raise refuse(checkpoint, "layer_types", sorted(types), "draft layers here look at the whole text")
     rope = config.rope_parameters or {}
-    if rope.get("rope_type") != "default" or rope.get("partial_rotary_factor", 1) != 1 or "rope_theta" not in rope:
-        raise refuse(checkpoint, "rope_parameters", rope, "draft layers here rotate by the default RoPE")
+    known = rope.get("rope_type") in ("default", *STATIC_ROPE) and "rope_theta" in rope
+    if not known or rope.get("partial_rotary_factor", 1) != 1:
+        why = f"draft layers here rotate whole heads, by RoPE of type default, {', '.join(STATIC_ROPE)}"
+        raise refuse(checkpoint, "rope_parameters", rope, why)
+
+
+def _scaled(config: Any) -> dict[str, Any]:
+    """Frequencies that depend on no text's length, as transformers computes them."""
+    kind = config.rope_parameters["rope_type"]
+    if kind == "default":
+        return {}
+    frequencies, scale = ROPE_INIT_FUNCTIONS[kind](config, torch.device("cpu"))
+    return {"rope_frequencies": tuple(frequencies.tolist()), "rope_scale": float(scale)}

@@ -22,6 +22,7 @@ Shapes = dict[str, tuple[int, ...]]
 
 HIDDEN, INNER, HEADS, KV_HEADS, HEAD_DIM = 32, 48, 4, 2, 16
 EPS, THETA = 1e-5, 5000.0
+FREQUENCIES: Vector = THETA ** (-np.arange(HEAD_DIM // 2) * 2 / HEAD_DIM)
 
 LAYER: dict[str, Any] = {
     "hidden_size": HIDDEN,
@@ -80,7 +81,8 @@ def write(folder: Path, config: Mapping[str, Any], tensors: Mapping[str, torch.T
 class PlainLayers:
     """Decoder layers by the names that all who publish share."""
 
-    def __init__(self, tensors: Mapping[str, torch.Tensor]) -> None:
+    def __init__(self, tensors: Mapping[str, torch.Tensor], rope: Mapping[str, Any] | None = None) -> None:
+        self.frequencies = llama3_frequencies(rope) if rope else FREQUENCIES
         self.weights = {name: tensor.double().numpy() for name, tensor in tensors.items()}
 
     def norm(self, x: Vector, name: str) -> Vector:
@@ -133,12 +135,21 @@ class PlainLayers:
         if f"{norm}.weight" in self.weights:
             x = self.norm(x, norm)
         pairs = x[: HEAD_DIM // 2] + 1j * x[HEAD_DIM // 2 :]
-        angles = position * THETA ** (-np.arange(HEAD_DIM // 2) * 2 / HEAD_DIM)
+        angles = position * self.frequencies
         turned = pairs * np.exp(1j * angles)
         return np.concatenate((turned.real, turned.imag))
 
     def _heads(self, x: Vector) -> list[Vector]:
         return list(x.reshape(-1, HEAD_DIM))
+
+
+def llama3_frequencies(rope: Mapping[str, Any]) -> Vector:
+    """Slow pairs are slowed down by `factor`, fast ones stay, and in between both are mixed, as Llama 3.1 has it."""
+    turns = rope["original_max_position_embeddings"] * FREQUENCIES / (2 * math.pi)
+    kept = (turns - rope["low_freq_factor"]) / (rope["high_freq_factor"] - rope["low_freq_factor"])
+    share = np.clip(kept, 0, 1)
+    out: Vector = FREQUENCIES * (share + (1 - share) / rope["factor"])
+    return out
 
 
 def sigmoid(x: Vector) -> Vector:

@@ -24,6 +24,13 @@ from tests.modeling.published import (
     write,
 )
 
+LLAMA3 = {
+    "rope_type": "llama3",
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 64,
+}
 LAYERS, BLOCK, RANK, MASK = 2, 5, 6, 250
 IDS = tuple(range(3, 200, 4))
 
@@ -110,8 +117,14 @@ def publish_block(folder: Path, config: Mapping[str, Any], **changes: Any) -> tu
 class PlainPublishedBlock(PlainLayers):
     """embedding, head: the target's, of which those that a checkpoint brings along take the place."""
 
-    def __init__(self, tensors: Mapping[str, torch.Tensor], embedding: torch.Tensor, head: torch.Tensor) -> None:
-        super().__init__({"embed_tokens.weight": embedding, "lm_head.weight": head} | dict(tensors))
+    def __init__(
+        self,
+        tensors: Mapping[str, torch.Tensor],
+        embedding: torch.Tensor,
+        head: torch.Tensor,
+        rope: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__({"embed_tokens.weight": embedding, "lm_head.weight": head} | dict(tensors), rope)
 
     def feature(self, taps: Sequence[Vector]) -> Vector:
         return self.norm(self.weights["fc.weight"] @ np.concatenate(taps), "hidden_norm")

@@ -70,7 +70,8 @@ def states(net: EagleNet, embeds: torch.Tensor, hidden: torch.Tensor) -> torch.T
     count, shape = len(embeds), (1, net.config.num_kv_heads, 0, net.config.head_dim)
     empty = [(torch.zeros(shape, dtype=torch.float64),) * 2] * net.config.num_layers
     mask = torch.ones(count, count, dtype=torch.bool).tril()[None, None]
-    return net(embeds[None], hidden[None], torch.arange(1, count + 1)[None], empty, mask)[0][0]
+    handed: torch.Tensor = net(embeds[None], hidden[None], torch.arange(1, count + 1)[None], empty, mask)[0][0]
+    return handed
 
 
 def best(net: EagleNet, state: torch.Tensor) -> int:
