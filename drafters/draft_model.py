@@ -134,7 +134,8 @@ class DraftModel:
         for drawing in growing:
             ordinary = drawing.unread <= self._config.num_speculative_tokens + 1
             rows = drawing.unread if ordinary else min(drawing.unread, left)
-            if drawing.limit <= 0 or not drawing.state.text or rows == 0:
+            nothing_to_do = drawing.limit <= 0 and ordinary
+            if nothing_to_do or not drawing.state.text or rows == 0:
                 yield drawing.chunk()
                 continue
             left -= 0 if ordinary else rows
@@ -145,7 +146,7 @@ class DraftModel:
             log_probs = torch.log_softmax(logits, dim=-1)
             still = []
             for row, (drawing, work) in enumerate(zip(unfinished, works, strict=True)):
-                if drawing.processed(work) and self._draw(drawing, logits[row], log_probs[row]):
+                if drawing.processed(work) and drawing.limit > 0 and self._draw(drawing, logits[row], log_probs[row]):
                     still.append(drawing)
                 else:
                     yield drawing.chunk()

@@ -36,6 +36,23 @@ class Fusion(Protocol):
         ...
 
 
+class JoinedFusion:
+    """Several fusions of the same target side by side, for drafters of which each reads its own columns.
+
+    A layer that several tap is tapped once. Columns come in the order of `parts`.
+    """
+
+    def __init__(self, parts: Sequence[Fusion]) -> None:
+        self._parts = tuple(parts)
+        self.layers = tuple(sorted({layer for part in parts for layer in part.layers}))
+        self.width = sum(part.width for part in parts)
+
+    def __call__(self, taps: Sequence[torch.Tensor]) -> torch.Tensor:
+        """See Fusion."""
+        tapped = dict(zip(self.layers, taps, strict=True))
+        return torch.cat([part([tapped[layer] for layer in part.layers]) for part in self._parts], dim=-1)
+
+
 class Slots(Protocol):
     """What keeps something for each row of each slot: a runner its keys and values, FeatureSlots features."""
 

@@ -19,7 +19,7 @@ from protos.arrays import pack_array, unpack_array
 from protos.messages import DraftChunk, DraftQuery, Tokens
 from protos.sampling_params import SamplingParams
 
-VERSION = 2
+VERSION = 3
 MAX_BODY_BYTES = 64 * 2**20
 MAX_ITEMS = 2**20
 MAX_TEXT = 2**16
@@ -180,6 +180,7 @@ _QUERY: Schema = {
     "tenant": _text,
     "prompt_len": _integer,
     "features": _optional(unpack_array),
+    "method": _optional(_text),
 }
 _CHUNK: Schema = {
     "request_id": _text,

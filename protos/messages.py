@@ -25,10 +25,14 @@ class Finish(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Speculative:
-    """Per-request speculation: may switch it off or shorten drafts, never lengthen them beyond the server's limit."""
+    """Per-request speculation: may switch it off or shorten drafts, never lengthen them beyond the server's limit.
+
+    method: which of a server's drafters guesses; None leaves that to the server.
+    """
 
     enabled: bool = True
     num_speculative_tokens: int | None = None
+    method: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +56,7 @@ class DraftQuery:
     `prompt_len`: how many of the committed tokens are the prompt's.
     `features`: the target's fused features that came to be known with the tail, in bf16, for a drafter that reads them.
     They belong to positions `max(tail_start - 1, 0) .. base_len - 2`: the target has yet to process the last token.
+    `method`: the one of several drafters that the request selected, for one that is made of several.
     """
 
     request_id: str
@@ -62,6 +67,7 @@ class DraftQuery:
     tenant: str = ""
     prompt_len: int = 0
     features: NDArray[np.generic] | None = None
+    method: str | None = None
 
     @property
     def tail_start(self) -> int:

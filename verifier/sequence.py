@@ -98,6 +98,7 @@ class Sequence:
             tenant=self.request.tenant,
             prompt_len=len(self.request.prompt_ids),
             features=features,
+            method=self.request.speculative.method,
         )
 
     def receive(self, chunk: DraftChunk) -> None:

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
+from drafters.guarded import forget, guarded
 from protos import draft_pb2, draft_pb2_grpc
 from protos.codec import MAX_BODY_BYTES, VERSION, Chunks, Close, FrameError, Queries, decode, encode
 from protos.interfaces import Drafter
 from protos.messages import DraftChunk, DraftQuery
-from services.transports.guarded import forget, guarded
 
 logger = logging.getLogger(__name__)
 

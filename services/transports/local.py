@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+from drafters.guarded import forget, guarded
 from protos.interfaces import Drafter, DrafterStatus
 from protos.messages import DraftChunk, DraftQuery
-from services.transports.guarded import forget, guarded
 from services.transports.health import DrafterHealth
 
 

@@ -1,0 +1,90 @@
+"""Mixed: several drafters for every request; each step the draft is taken that is expected to be accepted furthest.
+
+The rule is that of hybrid suffix decoding (arXiv 2411.04975, section 4): what costs nothing guesses first, and a model
+is only run where it usually gets further. Expectations are corrected by what became of every draft, see TrackRecord.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+
+from drafters.chains import no_draft, waves
+from drafters.guarded import forget, guarded
+from drafters.mixed_round import Request, Round, Source, Standing
+from drafters.track_record import TrackRecord
+from protos.draft import Draft
+from protos.messages import DraftChunk, DraftQuery
+
+
+class Mixed:
+    """A Drafter over others. A query's `method` selects one of them; else they compete.
+
+    The model-free ones draft at every query. A model drafts only where the best draft so far is worth less than what
+    it usually reaches; else it only reads, so that its state stays in step. Each is called once for all queries.
+    A source that lost its state asks for the text from there, while the others answer; each gets the part of the text
+    that it lacks. One that fails at a request is left alone for the rest of it. State is bounded: `max_requests`
+    requests, of which the least recently asked goes first.
+    """
+
+    def __init__(self, sources: Sequence[Source], *, max_requests: int) -> None:
+        self._sources = sorted(sources, key=lambda source: source.runs_model)
+        self._names = [source.name for source in sources]
+        self._max_requests = max_requests
+        self._requests: OrderedDict[str, Request] = OrderedDict()
+
+    def draft(self, queries: Sequence[DraftQuery]) -> Iterator[DraftChunk]:
+        for wave in waves(queries):
+            rounds: dict[str, Round] = {}
+            for query in wave:
+                met = self._synchronised(query)
+                if isinstance(met, DraftChunk):
+                    yield met
+                else:
+                    nothing = Draft(request_id=query.request_id, base_len=query.base_len)
+                    rounds[query.request_id] = Round(query=query, request=met, best=nothing)
+            for source in self._sources:
+                _ask(source, rounds)
+            for each in rounds.values():
+                yield from each.chunks()
+
+    def close(self, request_id: str) -> None:
+        self._requests.pop(request_id, None)
+        for source in self._sources:
+            forget(source.drafter, request_id)
+
+    def _synchronised(self, query: DraftQuery) -> Request | DraftChunk:
+        """The request with the query's text; the answer where the tail builds on more than is held, or on nothing."""
+        if query.method is not None and query.method not in self._names:
+            known = ", ".join(self._names)
+            return no_draft(query, error=f"method {query.method!r} is none of this drafter's; known: {known}")
+        request = self._requests.get(query.request_id)
+        if request is not None and request.tenant != query.tenant:
+            self.close(query.request_id)
+            request = None
+        held = 0 if request is None else len(request.text)
+        if held < query.tail_start:
+            return no_draft(query, need_from=held)
+        if request is None:
+            request = self._admitted(query)
+        self._requests.move_to_end(query.request_id)
+        request.synchronise(query)
+        return request
+
+    def _admitted(self, query: DraftQuery) -> Request:
+        standings = {source.name: Standing(record=TrackRecord(source.record)) for source in self._sources}
+        request = self._requests[query.request_id] = Request(tenant=query.tenant, standings=standings)
+        while len(self._requests) > self._max_requests:
+            self.close(next(iter(self._requests)))
+        return request
+
+
+def _ask(source: Source, rounds: dict[str, Round]) -> None:
+    """One call of a source for all rounds that need it."""
+    asked = [question for each in rounds.values() if (question := each.question(source)) is not None]
+    if not asked:
+        return
+    for chunk in guarded(source.drafter, asked):
+        rounds[chunk.request_id].receive(source, chunk)
+    for question in asked:
+        rounds[question.request_id].weigh(source)

@@ -1,0 +1,30 @@
+"""MixedConfig: the keys of `speculative_config` for method mixed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from drafters.checks import check_number
+from drafters.model_config import ModelConfig
+from drafters.suffix_config import SuffixConfig
+
+Part = SuffixConfig | ModelConfig
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MixedConfig:
+    """drafters: the configurations of those that compete, each of another method. num_speculative_tokens: longest
+    draft; left out of a `speculative_config` it is that of the drafter with the longest."""
+
+    drafters: tuple[Part, ...]
+    num_speculative_tokens: int
+
+    def __post_init__(self) -> None:
+        check_number("num_speculative_tokens", self.num_speculative_tokens, int, 1, 256)
+        threads = {each.draft_threads for each in self.drafters if isinstance(each, ModelConfig)} - {None}
+        if len(threads) > 1:
+            given = " and ".join(str(each) for each in sorted(filter(None, threads)))
+            raise ValueError(
+                f"speculative_config: draft_threads of the drafters are {given}, but they share a process and its "
+                "threads; give one number"
+            )
