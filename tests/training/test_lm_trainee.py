@@ -25,7 +25,7 @@ from modeling.target import Target
 from modeling.target_ends import read_ends
 from tests.fakes.queries import query
 from tests.training.conftest import MAX_LEN
-from tests.training.runs import Bench
+from tests.training.runs import Bench, same, state_of
 
 ANCHORS = ([6, 8, 20], [10])  # the first two share places
 
@@ -111,6 +111,17 @@ def test_the_loss_falls_and_the_published_folder_drafts(
     (chunk,) = build_drafter(config, context).draft([query(text[0].tolist())])
     published = LlamaForCausalLM.from_pretrained(tmp_path, dtype=torch.float32)
     assert chunk.tokens == tuple(published.generate(text, max_new_tokens=4, do_sample=False)[0, 16:].tolist())
+
+
+def test_a_run_in_sittings_is_the_run_in_one(recipe: Recipe, target: Target, split: Split, tmp_path: Path) -> None:
+    bench = Bench(target=target, split=split, recipe=recipe)
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    bench.train(whole)
+    for _ in range(3):
+        bench.train(parts, minutes=1e-9, resume=True)
+    bench.train(parts, resume=True)
+    assert state_of(parts)["step"] == 20
+    assert same(state_of(whole)["net"], state_of(parts)["net"])
 
 
 def test_features_kept_for_another_drafter_will_do(
