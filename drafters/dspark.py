@@ -5,10 +5,12 @@ from __future__ import annotations
 import torch
 
 from drafters.block_config import DSparkConfig
-from drafters.block_draws import Draws
 from drafters.block_model import load_block_model
+from drafters.block_state import ContextSlots
 from drafters.context import DrafterContext
-from drafters.dflash import DFlash, make_slots
+from drafters.dflash import DFlash
+from drafters.draws import Draws
+from drafters.net_slots import slot_limits
 from modeling.markov import VanillaMarkov
 
 
@@ -49,4 +51,4 @@ def build_dspark(config: DSparkConfig, context: DrafterContext) -> DSpark:
     model = load_block_model(config, context)
     if model.net.markov is None and model.net.confidence is None:
         raise ValueError(f"{config.weights!r} has neither a Markov nor a confidence head; use method dflash")
-    return DSpark(model, make_slots(model, config, context), config)
+    return DSpark(model, ContextSlots(model.net, slot_limits(config, context)), config)

@@ -12,7 +12,8 @@ import torch
 
 from drafters.block_config import DFlashConfig
 from drafters.block_model import load_block_model
-from drafters.dflash import INGEST_ROWS, DFlash
+from drafters.dflash import DFlash
+from drafters.featured import INGEST_ROWS
 from modeling.block_checkpoint import save_block_net
 from protos.interfaces import AsyncDrafter, Drafter
 from protos.messages import DraftChunk, DraftQuery

@@ -7,6 +7,7 @@ import pytest
 from drafters.block_config import DFlashConfig, DSparkConfig
 from drafters.context import DrafterContext
 from drafters.draft_model_config import DraftModelConfig
+from drafters.eagle_config import Eagle3Config, PEagleConfig
 from drafters.registry import METHODS, build_drafter, parse_config
 from drafters.suffix import SuffixDrafter
 from drafters.suffix_config import SuffixConfig
@@ -21,13 +22,19 @@ def test_configuration_of_each_method() -> None:
     assert parse_config(given) == DraftModelConfig(model="m", draft_dtype="bf16")
     assert parse_config({"method": "dflash", "model": "m"}) == DFlashConfig(model="m", num_speculative_tokens=7)
     assert parse_config({"method": "dspark", "model": "m"}) == DSparkConfig(model="m", num_speculative_tokens=7)
+    trees = parse_config({"method": "eagle3", "model": "m", "topk": 4, "depth": 3})
+    assert trees == Eagle3Config(model="m", num_speculative_tokens=7, topk=4, depth=3)
+    assert parse_config({"method": "p_eagle", "model": "m"}) == PEagleConfig(model="m", num_speculative_tokens=7)
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({}, "method None is unknown; known: dflash, draft_model, dspark, suffix"),
-        ({"method": "sufix"}, "method 'sufix' is unknown; known: dflash, draft_model, dspark, suffix"),
+        ({}, "method None is unknown; known: dflash, draft_model, dspark, eagle3, mixed, p_eagle, suffix"),
+        (
+            {"method": "sufix"},
+            "method 'sufix' is unknown; known: dflash, draft_model, dspark, eagle3, mixed, p_eagle, suffix",
+        ),
         ({"method": ["suffix"]}, "is unknown"),
         (
             {"method": "suffix", "num_spec_tokens": 3},
@@ -43,6 +50,11 @@ def test_configuration_of_each_method() -> None:
         ({"method": "suffix", "suffix_decoding_min_token_prob": 2}, "from 0 to 1"),
         ({"method": "suffix", "suffix_decoding_min_token_prob": float("nan")}, "from 0 to 1"),
         ({"method": "suffix", "num_branches": "2"}, "num_branches is '2'"),
+        ({"method": "eagle3", "topk": 0}, "topk is 0"),
+        ({"method": "eagle3", "depth": 3}, "depth is 3, but topk 1 makes no trees"),
+        ({"method": "eagle3", "topk": 4, "depth": 8}, "depth is 8; it must be a whole number from 1 to 7"),
+        ({"method": "eagle3", "num_speculative_tokens": 65}, "num_speculative_tokens is 65"),
+        ({"method": "p_eagle", "topk": 2}, "key 'topk' is unknown to method 'p_eagle'"),
     ],
 )
 def test_errors_name_the_value_and_the_known_ones(given: dict[str, object], message: str) -> None:

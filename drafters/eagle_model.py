@@ -1,0 +1,39 @@
+"""EagleModel: an EAGLE net between the target's embedding and LM head."""
+
+from __future__ import annotations
+
+from drafters.context import DrafterContext
+from drafters.eagle_config import EagleConfig, PEagleConfig
+from drafters.net_model import NetModel, make_model, on_target, open_files
+from modeling.eagle_checkpoint import load_eagle_fusion, load_eagle_net, read_config
+from modeling.eagle_net import EagleNet, EagleNetConfig
+from modeling.fusion import EagleFusion
+
+EagleModel = NetModel[EagleNet]
+
+
+def load_eagle_model(config: EagleConfig, context: DrafterContext) -> EagleModel:
+    """Reads the net, and the target's ends where they are not given; ValueError where they do not fit each other, or
+    the net is one for the other method."""
+    files = open_files(config, context, read_config)
+    _check_slots(files.shape, config)
+    return make_model(load_eagle_net(files.checkpoint, files.shape), files.target, config, context)
+
+
+def read_eagle_fusion(config: EagleConfig, context: DrafterContext) -> EagleFusion:
+    """The net's first part, for the process and the device of the target; ValueError where it does not fit it."""
+    files = open_files(config, context, read_config)
+    return on_target(load_eagle_fusion(files.checkpoint, files.shape), context)
+
+
+def _check_slots(shape: EagleNetConfig, config: EagleConfig) -> None:
+    parallel = isinstance(config, PEagleConfig)
+    if parallel and shape.slots == "none":
+        raise ValueError(f"{config.weights!r} has no slots, it drafts token by token; use method eagle3")
+    if not parallel and shape.slots != "none":
+        raise ValueError(f"{config.weights!r} drafts {shape.num_slots} tokens in one forward; use method p_eagle")
+    if parallel and config.num_speculative_tokens > shape.num_slots:
+        raise ValueError(
+            f"speculative_config: num_speculative_tokens is {config.num_speculative_tokens}, but one forward of "
+            f"{config.weights!r} drafts {shape.num_slots}; ask for no more"
+        )
