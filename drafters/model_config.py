@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
 
 from drafters.checks import check_number
 
@@ -19,8 +18,6 @@ class ModelConfig:
     slots; requests beyond them get no drafts. min_survival: a token less likely than that to be reached and accepted
     is not proposed, nor what follows it.
     """
-
-    has_model: ClassVar[Literal[True]] = True
 
     model: str | None = None
     num_speculative_tokens: int = 5

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
 
 from drafters.checks import check_number
 
@@ -20,8 +19,6 @@ class SuffixConfig:
     join as branches of a tree. suffix_cache_bytes: bound of the memory of past answers, 0 for none; a token of
     English takes about 600.
     """
-
-    has_model: ClassVar[Literal[False]] = False
 
     num_speculative_tokens: int = 16
     suffix_decoding_max_tree_depth: int = DEPTH

@@ -26,11 +26,12 @@ class TrackRecord:
     def __init__(self, ancestor: TrackRecord | None = None) -> None:
         """An heir begins with its ancestor's averages, worth INHERITED drafts, and tells it what it learns."""
         self._ancestor = ancestor
-        known = 0.0 if ancestor is None else ancestor._drafts
-        share = min(1.0, INHERITED / known) if known else 0.0
-        self._drafts = share * known
-        self._promised = share * ancestor._promised if ancestor else 0.0
-        self._lived = share * ancestor._lived if ancestor else 0.0
+        self._drafts = self._promised = self._lived = 0.0
+        if ancestor is not None and ancestor._drafts:
+            share = min(1.0, INHERITED / ancestor._drafts)
+            self._drafts = share * ancestor._drafts
+            self._promised = share * ancestor._promised
+            self._lived = share * ancestor._lived
 
     def judge(self, draft: Draft, lived: int) -> None:
         """Takes in a draft of which so many tokens came true one after the other."""

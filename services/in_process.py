@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from drafters.context import DrafterContext
-from drafters.registry import build_drafter, build_fusion
+from drafters.model_config import ModelConfig
+from drafters.registry import build_drafter, build_fusion, parts_of
 from modeling.features import Fusion
 from modeling.target import Target
 from services.config import EngineArgs
@@ -22,11 +23,12 @@ def local_drafter(args: EngineArgs, target: Target) -> LocalDrafter | None:
             "speculative_config: transport grpc, with or without a socket, needs an actor for the drafter, and without "
             "Ray it can only run in this process; leave transport and socket out, or serve the model"
         )
-    if speculative.drafter.has_model and speculative.drafter.draft_threads is not None:
-        raise ValueError(
-            f"speculative_config: draft_threads is {speculative.drafter.draft_threads}, but in one process with the "
-            "target it would change the target's threads too; leave it out, or serve with transport grpc"
-        )
+    for part in parts_of(speculative.drafter):
+        if isinstance(part, ModelConfig) and part.draft_threads is not None:
+            raise ValueError(
+                f"speculative_config: draft_threads is {part.draft_threads}, but in one process with the target it "
+                "would change the target's threads too; leave it out, or serve with transport grpc"
+            )
     context, ends = drafter_context(args, target, threads=args.threads), target.runner.ends
     shared = replace(context, embedding=ends.embedding, lm_head=ends.lm_head)
     return LocalDrafter(build_drafter(speculative.drafter, shared))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from drafters.model_config import ModelConfig
+from drafters.registry import parts_of
 from services.config import AppArgs
 
 # As in `modeling`, which a worker may load later than torch.
@@ -49,11 +51,11 @@ class Placement:
 
 def place(args: AppArgs, machine: Machine) -> Placement:
     """Divides the machine; ValueError where the arguments ask for more than there is or can be."""
-    model = _drafters_model(args)
+    models = _drafters_models(args)
     device = _device(args, machine)
-    drafter_threads = 0 if model is None else model.draft_threads or _DRAFTER_THREADS
+    drafter_threads = max((model.draft_threads or _DRAFTER_THREADS for model in models), default=0)
     threads = args.threads or _default_threads(args, machine, device, drafter_threads)
-    verifier_gpu, drafter_gpu = _gpu_shares(device, model)
+    verifier_gpu, drafter_gpu = _gpu_shares(device, models)
     if not machine.grows:
         _check_enough(args.replicas, machine, threads=threads + drafter_threads, gpus=verifier_gpu + drafter_gpu)
     verifier = _bundle(threads, verifier_gpu)
@@ -63,19 +65,19 @@ def place(args: AppArgs, machine: Machine) -> Placement:
         verifier_threads=threads,
         drafter_threads=drafter_threads,
         # A drafter without a model needs no resources, and a bundle cannot be empty: it lives in the verifier's.
-        bundles=[verifier] if model is None else [verifier, drafter],
+        bundles=[verifier, drafter] if models else [verifier],
         verifier_options=_actor_options(verifier),
         drafter_options=_actor_options(drafter),
-        drafter_bundle=int(model is not None),
+        drafter_bundle=int(bool(models)),
     )
 
 
-def _drafters_model(args: AppArgs) -> ModelConfig | None:
-    """What a drafter's actor has to run, None where it has no actor or no model."""
+def _drafters_models(args: AppArgs) -> list[ModelConfig]:
+    """What a drafter's actor has to run, nothing where it has no actor or no model."""
     speculative = args.speculative_config
-    if speculative is None or speculative.transport == "local" or not speculative.drafter.has_model:
-        return None
-    return speculative.drafter
+    if speculative is None or speculative.transport == "local":
+        return []
+    return [part for part in parts_of(speculative.drafter) if isinstance(part, ModelConfig)]
 
 
 def _default_threads(args: AppArgs, machine: Machine, device: str, drafter_threads: int) -> int:
@@ -109,17 +111,16 @@ def _device(args: AppArgs, machine: Machine) -> str:
     return args.device
 
 
-def _gpu_shares(device: str, model: ModelConfig | None) -> tuple[float, float]:
+def _gpu_shares(device: str, models: Sequence[ModelConfig]) -> tuple[float, float]:
     """GPUs of one verifier and of its drafter, which share one where both compute on it."""
     verifier = device == "cuda"
-    if model is None:
-        return float(verifier), 0.0
-    wanted = model.draft_device
-    if wanted is not None and wanted.startswith("cuda:"):
-        raise ValueError(
-            f"speculative_config: draft_device is {wanted!r}; Ray assigns the GPU of each drafter, so write 'cuda'"
-        )
-    drafter = verifier if wanted in {None, "auto"} else wanted == "cuda"
+    drafter = False
+    for wanted in (model.draft_device for model in models):
+        if wanted is not None and wanted.startswith("cuda:"):
+            raise ValueError(
+                f"speculative_config: draft_device is {wanted!r}; Ray assigns the GPU of each drafter, so write 'cuda'"
+            )
+        drafter |= verifier if wanted in {None, "auto"} else wanted == "cuda"
     if verifier and drafter:
         return 1.0 - _DRAFTER_GPU_SHARE, _DRAFTER_GPU_SHARE
     return float(verifier), float(drafter)

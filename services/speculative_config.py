@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
-from drafters.registry import METHODS, DrafterConfig, parse_config
+from drafters.registry import METHODS, DrafterConfig, names_of, parse_config
 from services.strict_model import StrictModel, suggestion
 
 
@@ -56,6 +56,11 @@ class SpeculativeConfig(StrictModel):
             for key in set(given) - known:
                 raise ValueError(f"unknown key {key!r}{suggestion(key, sorted(known))}")
         return parse_config({"method": self.method, **given})
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """Those of the drafters, by which a request selects one."""
+        return names_of(self.drafter)
 
     @property
     def num_speculative_tokens(self) -> int:

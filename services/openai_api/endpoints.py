@@ -90,6 +90,7 @@ class Endpoints:
     def _call(self, body: GenerationRequest, prompts: list[Tokens], *, tenant: str, prefix: str) -> Call:
         params = [sampling_params(body, prompt, self._card, self._args.limits) for prompt in prompts]
         self._check_holds(len(prompts), body.n)
+        self._check_method(body.speculative.method)
         call_id = new_id(prefix)
         return Call(
             call_id=call_id,
@@ -107,6 +108,15 @@ class Endpoints:
                 f"{num_prompts} prompts with n {n} make {num_prompts * n} sequences; this server holds at most {most} "
                 "at a time, running and waiting; send them in several requests",
                 "n" if n > 1 else "prompt",
+            )
+
+    def _check_method(self, method: str | None) -> None:
+        speculative = self._args.speculative_config
+        known = speculative.methods if speculative else ()
+        if method is not None and method not in known:
+            remedy = f"use {' or '.join(map(repr, known))}, or leave it out" if known else "it has none; leave it out"
+            raise invalid(
+                f"speculative.method is {short(method)}, no drafter of this server; {remedy}", "speculative.method"
             )
 
     def _check_model(self, name: str) -> None:

@@ -30,14 +30,15 @@ class StreamOptions(_Body):
 
 
 class SpeculativeOptions(_Body):
-    """Ours: speculation of this request, off or shorter than the server's. The text is the same either way."""
+    """Ours: speculation of this request, off, shorter than the server's, or by one of its drafters. Text stays."""
 
     enabled: bool = True
     num_speculative_tokens: int | None = Field(default=None, ge=1)
+    method: str | None = None
 
     def to_message(self) -> Speculative:
         """The record the engine reads."""
-        return Speculative(enabled=self.enabled, num_speculative_tokens=self.num_speculative_tokens)
+        return Speculative(enabled=self.enabled, num_speculative_tokens=self.num_speculative_tokens, method=self.method)
 
 
 def _one_or_many(value: object) -> object:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from drafters.draft_model_config import DraftModelConfig
 from services.config import AppArgs, EngineArgs
 
 
@@ -33,7 +34,7 @@ def test_a_model_alone_means_draft_model() -> None:
     args = EngineArgs.model_validate({"speculative_config": {"model": "some/model", "num_speculative_tokens": 2}})
     assert args.speculative_config is not None
     assert args.speculative_config.method == "draft_model"
-    assert args.speculative_config.drafter.has_model
+    assert isinstance(args.speculative_config.drafter, DraftModelConfig)
 
 
 @pytest.mark.parametrize(

@@ -84,3 +84,15 @@ def test_threads_and_device_of_the_draft_model_are_its_own() -> None:
         _place(LAPTOP, speculative_config=MODEL | {"draft_device": "cuda"})
     with pytest.raises(ValueError, match="draft_device is 'cuda:1'"):
         _place(machine, speculative_config=MODEL | {"draft_device": "cuda:1"})
+
+
+def test_a_mixed_drafter_gets_what_its_models_need() -> None:
+    machine = Machine(cores=16, total_cores=16, gpus=1)
+    dspark = {"method": "dspark", "model": "y", "draft_threads": 3, "draft_device": "cpu"}
+    mixed = {"method": "mixed", "drafters": [SUFFIX, MODEL | {"draft_device": "cpu"}, dspark]}
+    beside = _place(machine, speculative_config=mixed)
+    assert (beside.drafter_threads, [bundle.get("GPU", 0) for bundle in beside.bundles]) == (3, [1.0, 0])
+    mixed["drafters"] = [SUFFIX, MODEL, dspark]
+    assert [bundle["GPU"] for bundle in _place(machine, speculative_config=mixed).bundles] == [0.8, 0.2]
+    mixed["drafters"] = [SUFFIX]
+    assert len(_place(machine, speculative_config=mixed).bundles) == 1

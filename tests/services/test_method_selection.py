@@ -1,0 +1,49 @@
+"""`speculative.method`: one of the server's drafters, or a 400 that lists them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.fakes.scripted_backend import ScriptedBackend
+from tests.services.conftest import Client
+
+BODY = {"model": "m", "prompt": "hi"}
+MIXED = {"method": "mixed", "drafters": [{"method": "suffix"}, {"method": "draft_model", "model": "d"}]}
+SUFFIX = {"method": "suffix"}
+
+
+@pytest.mark.parametrize(
+    ("server", "method"), [(MIXED, "suffix"), (MIXED, "draft_model"), (SUFFIX, "suffix"), (SUFFIX, None), (None, None)]
+)
+async def test_it_reaches_the_engine(
+    client: Client, backend: ScriptedBackend, server: dict[str, Any] | None, method: str | None
+) -> None:
+    async with client(speculative_config=server) as http:
+        answer = await http.post("/v1/completions", json=BODY | {"speculative": {"method": method}})
+    assert answer.status_code == 200, answer.text
+    assert backend.seen[-1].speculative.method == method
+
+
+@pytest.mark.parametrize(
+    ("server", "method", "remedy"),
+    [
+        (MIXED, "dspark", "use 'suffix' or 'draft_model', or leave it out"),
+        (MIXED, "mixed", "use 'suffix' or 'draft_model', or leave it out"),
+        (SUFFIX, "dspark", "use 'suffix', or leave it out"),
+        (None, "suffix", "it has none; leave it out"),
+        (SUFFIX, "x" * 500, "..., no drafter of this server"),
+    ],
+)
+async def test_a_name_that_is_none_of_them(
+    client: Client, backend: ScriptedBackend, server: dict[str, Any] | None, method: str, remedy: str
+) -> None:
+    before = len(backend.seen)
+    async with client(speculative_config=server) as http:
+        answer = await http.post("/v1/completions", json=BODY | {"speculative": {"method": method}})
+    error = answer.json()["error"]
+    assert (answer.status_code, error["param"]) == (400, "speculative.method")
+    assert method[:40] in error["message"]
+    assert remedy in error["message"]
+    assert len(backend.seen) == before
