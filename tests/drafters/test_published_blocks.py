@@ -9,20 +9,14 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from benchmarks.harness.tiny import VOCAB_SIZE, save_tiny
+from benchmarks.harness.tiny import VOCAB_SIZE
 from drafters.block_config import DSparkConfig
 from drafters.block_model import load_block_model
-from drafters.registry import build_drafter, build_fusion, parse_config
 from modeling.checkpoint_files import WEIGHTS, Checkpoint
-from modeling.target import TargetSpec, load_target
 from modeling.target_ends import read_ends
-from protos.messages import Request
-from protos.sampling_params import SamplingParams
-from services.transports.local import LocalDrafter
 from tests.drafters.block_drafters import build, context, featured, features_of
-from tests.drafters.draft_models import tiny_config
+from tests.drafters.published import TEXT, assert_text_stays, save_deep
 from tests.fakes.queries import query
-from tests.fakes.running import run
 from tests.modeling.published_blocks import (
     DEEPSPEC,
     SPECULATORS,
@@ -31,10 +25,7 @@ from tests.modeling.published_blocks import (
     PlainPublishedBlock,
     publish_block,
 )
-from verifier.engine import Engine
-from verifier.engine_config import EngineConfig
 
-TEXT = tuple((7 * i) % 250 for i in range(12))
 PUBLISHED = [
     pytest.param("dflash", Z_LAB, {}, id="z_lab"),
     pytest.param("dspark", DEEPSPEC, {}, id="deepspec"),
@@ -46,9 +37,7 @@ PUBLISHED = [
 
 @pytest.fixture(scope="module")
 def target(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    config = tiny_config()
-    config.num_hidden_layers = 8
-    return save_tiny(tmp_path_factory.mktemp("target"), config)
+    return save_deep(tmp_path_factory.mktemp("target"))
 
 
 @pytest.mark.parametrize(("method", "config", "changes"), PUBLISHED)
@@ -70,17 +59,7 @@ def test_the_text_is_that_of_plain_decoding(
     tmp_path: Path, target: Path, method: str, config: dict[str, Any], changes: dict[str, Any]
 ) -> None:
     folder, _ = publish_block(tmp_path, config, **changes)
-    loaded = load_target(TargetSpec(model=str(target), dtype="fp32", device="cpu", threads=1))
-    params = SamplingParams(temperature=0.0, max_tokens=24)
-    requests = [Request(request_id=str(i), prompt_ids=TEXT[i:], params=params) for i in range(2)]
-    plain = run(Engine(loaded, EngineConfig(num_speculative_tokens=0)), requests)
-    given = parse_config({"method": method, "model": str(folder), "num_speculative_tokens": 4})
-    where = context(target)
-    limits = EngineConfig(num_speculative_tokens=4, draft_timeout_s=60)
-    engine = Engine(loaded, limits, LocalDrafter(build_drafter(given, where)), build_fusion(given, where))
-    drafted = run(engine, requests)
-    assert {name: each.tokens for name, each in drafted.items()} == {name: each.tokens for name, each in plain.items()}
-    assert engine.stats().speculation.verified > 0
+    assert_text_stays(method, folder, target)
 
 
 def test_copies_of_the_target_s_ends_are_given_up(tmp_path: Path, target: Path) -> None:
