@@ -42,7 +42,9 @@ class EagleFusion(nn.Module):
 
     def forward(self, taps: Sequence[torch.Tensor]) -> torch.Tensor:
         """taps: the outputs of `layers`, [..., hidden] each; returns [..., hidden]."""
-        states = [tap.to(self.linear.weight.dtype) for tap in taps]
+        # Packed for the CPU, it is no nn.Linear any more.
+        dtype = self.linear.weight.dtype if isinstance(self.linear, nn.Linear) else self.linear.dtype
+        states = [tap.to(dtype) for tap in taps]
         if self.norms is not None:
             states = [norm(state) for norm, state in zip(self.norms, states, strict=True)]
         joined = torch.cat(states, dim=-1)

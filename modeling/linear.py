@@ -30,6 +30,7 @@ class Linear:
 
     def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None = None) -> None:
         self.out_features, self.in_features = weight.shape
+        self.dtype = weight.dtype
         self._sizes: tuple[int, ...] = ()
         if weight.device.type == "cpu":
             self._product = _packed_product(weight, bias)

@@ -103,6 +103,7 @@ class _PackedModule(nn.Module):
     def __init__(self, linear: nn.Linear) -> None:
         super().__init__()
         self.packed = Linear(linear.weight.detach(), None if linear.bias is None else linear.bias.detach())
+        self.dtype = self.packed.dtype
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.packed(x.reshape(-1, x.shape[-1])).view(*x.shape[:-1], self.packed.out_features)

@@ -11,7 +11,7 @@ import torch
 
 from modeling.target import Target
 from modeling.work import Work
-from services.cli.drafter_origin import DrafterOrigin, drafter_origin
+from services.cli.drafter_origin import DrafterOrigin, drafter_origins
 from services.config import EngineArgs
 from services.in_process import local_drafter
 
@@ -60,14 +60,14 @@ def check_drafter(args: EngineArgs, target: Target) -> Iterator[Check]:
     method = args.speculative_config.method
     try:
         drafter = local_drafter(args, target)
-        origin = drafter_origin(args.speculative_config.drafter, target)
+        origins = list(drafter_origins(args.speculative_config.drafter, target))
     except (ValueError, OSError) as error:
         yield Check(name="drafter", state=State.FAIL, detail=f"{method}: {error}")
         return
     if drafter is not None:
         drafter.shutdown()
     yield Check(name="drafter", state=State.OK, detail=f"{method} fits the model's tokenizer and vocabulary")
-    if origin is not None:
+    for origin in origins:
         yield check_origin(origin, target)
 
 

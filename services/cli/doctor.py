@@ -73,14 +73,15 @@ def _examine(console: Console, target: Target, args: EngineArgs) -> bool:
 
 def _probe(target: Target, args: EngineArgs, *, temperature: float, raw: bool) -> Evidence:
     from services.cli.acceptance_probe import probe
-    from services.cli.drafter_origin import drafter_origin
+    from services.cli.drafter_origin import drafter_origins
     from services.offline import LLM
 
     assert args.speculative_config is not None
-    origin = drafter_origin(args.speculative_config.drafter, target)
+    origins = drafter_origins(args.speculative_config.drafter, target)
+    foreign = [origin.model for origin in origins if origin.is_foreign_to(target)]
     with LLM.on(target, args) as llm:
         seen = probe(llm, args.speculative_config, temperature=temperature, raw=raw)
-    return seen if origin is None or not origin.is_foreign_to(target) else replace(seen, made_for=origin.model)
+    return replace(seen, made_for=" and ".join(foreign))
 
 
 def _print_check(console: Console, *, name: str, state: str, detail: str) -> None:

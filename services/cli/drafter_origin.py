@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from drafters.model_config import ModelConfig
-from drafters.registry import DrafterConfig, resolved
+from drafters.registry import DrafterConfig, parts_of, resolved
 from modeling.checkpoint_files import Checkpoint
 from modeling.target import Target
 
@@ -26,14 +27,11 @@ class DrafterOrigin:
         return True if self.dtype == str(target.dtype) else None
 
 
-def drafter_origin(config: DrafterConfig, target: Target) -> DrafterOrigin | None:
-    """None where the drafter has no weights, or they do not say what they were trained for."""
-    if not isinstance(config, ModelConfig):
-        return None
-    with_weights = resolved(config, target.name)
-    assert isinstance(with_weights, ModelConfig)
-    noted = Checkpoint(with_weights.weights, config.revision).provenance.get("target")
-    if not isinstance(noted, dict):
-        return None
-    known = {name: str(noted.get(name, "")) for name in ("model", "fingerprint", "dtype")}
-    return DrafterOrigin(weights=with_weights.weights, **known)
+def drafter_origins(config: DrafterConfig, target: Target) -> Iterator[DrafterOrigin]:
+    """One for each of a configuration's drafters whose weights say what they were trained for."""
+    for part in parts_of(resolved(config, target.name)):
+        if isinstance(part, ModelConfig):
+            noted = Checkpoint(part.weights, part.revision).provenance.get("target")
+            if isinstance(noted, dict):
+                known = {name: str(noted.get(name, "")) for name in ("model", "fingerprint", "dtype")}
+                yield DrafterOrigin(weights=part.weights, **known)

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from modeling.block_checkpoint import save_block_net
+from modeling.eagle_checkpoint import save_eagle_net
 from tests.exactness.rig import Reference
-from tests.fakes import block_nets
+from tests.fakes import block_nets, eagle_nets
 
 DRAFT = 3
 WORDS = 8
@@ -23,9 +24,25 @@ def block(folder: Path, **changes: Any) -> None:
     save_block_net(block_nets.random_net(**changes), folder)
 
 
+def eagle(folder: Path, **changes: Any) -> None:
+    save_eagle_net(eagle_nets.random_net(**changes), folder)
+
+
 LEARNED: dict[str, Callable[[Make], dict[str, Any]]] = {
     "dflash": lambda make: {"method": "dflash", "model": make(block)},
     "dspark": lambda make: {"method": "dspark", "model": make(block, **block_nets.DSPARK)},
+    "eagle3-chain": lambda make: {"method": "eagle3", "model": make(eagle)},
+    "eagle3-tree": lambda make: {"method": "eagle3", "topk": 2, "model": make(eagle)},
+    "p_eagle-fused": lambda make: {"method": "p_eagle", "model": make(eagle, slots="fused", num_slots=DRAFT)},
+    "p_eagle-mask": lambda make: {"method": "p_eagle", "model": make(eagle, slots="mask", num_slots=DRAFT)},
+    "mixed": lambda make: {
+        "method": "mixed",
+        "drafters": [
+            {"method": "suffix"},
+            {"method": "dflash", "model": make(block), "num_speculative_tokens": DRAFT},
+            {"method": "eagle3", "model": make(eagle), "num_speculative_tokens": DRAFT},
+        ],
+    },
 }
 
 

@@ -47,9 +47,7 @@ def test_drafts_leave_the_text(name: str, company: str, reference: Reference, tm
         engine = Engine(target, LIMITS, drafter, build_fusion(config, context))
         for together in groups:
             assert_same(engine, together, outcomes)
-        drafts = engine.stats().speculation
-        assert drafts.verified > 0
-        assert drafts.accepted > 0 or company == "alone", "no guess was right, so little was shown"
+        assert engine.stats().speculation.verified > 0, "nothing was drafted, so nothing was shown"
         assert engine.stats().unanswered_draft_queries == 0
         assert drafter.status().counters["errors"] == 0
 
