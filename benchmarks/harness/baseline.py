@@ -19,6 +19,18 @@ def weights_dir(model: str) -> str:
     return str(builtin_dir()) if model == BUILTIN else model
 
 
+def load_assistant(folder: str, dtype: str, *, num_tokens: int | None = None) -> Any:
+    """A draft model for `assistant_model`: drafts of `num_tokens`, always; None leaves their length to transformers."""
+    assistant: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=DTYPES[dtype])
+    settings = assistant.generation_config
+    settings.eos_token_id = None
+    if num_tokens is not None:
+        settings.num_assistant_tokens = num_tokens
+        settings.num_assistant_tokens_schedule = "constant"
+        settings.assistant_confidence_threshold = 0.0
+    return assistant
+
+
 class Baseline:
     """`options` go to generate (`prompt_lookup_num_tokens`, `assistant_model`, ...)."""
 
