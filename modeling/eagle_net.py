@@ -82,6 +82,8 @@ class EagleNet(DraftVocabNet):
         self.norm = RMSNorm(hidden, eps)
         if config.slots == "fused":
             self.slot_features = nn.Linear(hidden, (config.num_slots - 1) * hidden, bias=False)
+            # Near the last feature itself, each slot learns faster than from a random map.
+            self.slot_features.weight.data += torch.eye(hidden).repeat(config.num_slots - 1, 1)
         if config.slots == "mask":
             self.mask_embedding = nn.Parameter(torch.randn(hidden) * 0.02)
             self.mask_feature = nn.Parameter(torch.randn(hidden) * 0.02)
