@@ -11,18 +11,29 @@ import typer
 import yaml
 
 from drafters.registry import METHODS
+from drafters.shipped import shipped_weights
+from services.config import EngineArgs
 
-DEFAULT_DRAFTER: Mapping[str, Any] = {"method": "suffix", "num_speculative_tokens": 8}
+SUFFIX: Mapping[str, Any] = {"method": "suffix", "num_speculative_tokens": 8}
+LEARNED = "dspark"
 
 
 def merged(model: str | None, options: Mapping[str, object], config: Path | None = None) -> dict[str, Any]:
     """Options win over the file, and the file over the default drafter. ValueError where the file cannot be read."""
-    values: dict[str, Any] = {"speculative_config": DEFAULT_DRAFTER}
-    values |= {} if config is None else _from_yaml(config)
-    values |= given(options)
+    values = ({} if config is None else _from_yaml(config)) | given(options)
+    values.setdefault(
+        "speculative_config", default_drafter(model or values.get("model", EngineArgs.model_fields["model"].default))
+    )
     if values.get("speculative_config") == {}:
         values["speculative_config"] = None
     return values if model is None else values | {"model": model}
+
+
+def default_drafter(model: Any) -> Mapping[str, Any]:
+    """Suffix matches, which any target can have; where a learned drafter ships for the model, both compete."""
+    if LEARNED not in shipped_weights(str(model)):
+        return SUFFIX
+    return {"method": "mixed", "drafters": [dict(SUFFIX), {"method": LEARNED}]}
 
 
 def given(options: Mapping[str, object], *, among: Container[str] | None = None) -> dict[str, Any]:

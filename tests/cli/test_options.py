@@ -10,7 +10,7 @@ import typer
 from protos.sampling_params import SamplingParams
 from services.cli.help_texts import APP_HELP, ENGINE_HELP, SAMPLING_HELP
 from services.cli.options import app_flags, sampling_flags
-from services.cli.values import DEFAULT_DRAFTER, merged, parse_mapping, parse_speculation
+from services.cli.values import SUFFIX, merged, parse_mapping, parse_speculation
 from services.config import AppArgs, EngineArgs
 
 # Of several answers, or of what a terminal does not show.
@@ -53,11 +53,18 @@ def test_a_mapping_is_json_or_none() -> None:
 
 def test_the_default_drafter_gives_way_to_any_other_and_to_none() -> None:
     other = {"method": "draft_model", "model": "m"}
-    assert merged("m", {"port": None, "stop": []}) == {"model": "m", "speculative_config": DEFAULT_DRAFTER}
+    assert merged("m", {"port": None, "stop": []}) == {"model": "m", "speculative_config": SUFFIX}
     assert merged(None, {"speculative_config": other}) == {"speculative_config": other}
     assert merged(None, {"speculative_config": {}}) == {"speculative_config": None}
 
 
 def test_the_default_drafter_is_valid() -> None:
     args = EngineArgs.model_validate(merged(None, {}))
-    assert args.engine_config().num_speculative_tokens == DEFAULT_DRAFTER["num_speculative_tokens"]
+    assert args.engine_config().num_speculative_tokens == SUFFIX["num_speculative_tokens"]
+
+
+def test_the_built_in_model_has_a_learned_drafter_beside_suffix() -> None:
+    for values in (merged(None, {}), merged("smollm2-135m", {})):
+        config = values["speculative_config"]
+        assert config["method"] == "mixed"
+        assert [each["method"] for each in config["drafters"]] == ["suffix", "dspark"]
