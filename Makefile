@@ -28,7 +28,7 @@ TORCH_READY := $(VENV)/.ready-$(TORCH)
 SERVE_READY := $(VENV)/.ready-serve-$(ACCEL)
 DEV_READY   := $(VENV)/.ready-dev-$(ACCEL)
 
-BENCHMARKS := forward_cost engine_overhead plain speculation http startup numerics peers
+BENCHMARKS := forward_cost engine_overhead plain speculation drafters assisted slots http startup numerics peers
 
 # Idle OpenMP threads must sleep: spinning ones take a core from every other process of a serving node.
 export OMP_WAIT_POLICY := passive
@@ -52,7 +52,7 @@ serve: $(SERVE_READY)
 	@$(BIN)/paradraft serve $(MODEL) $(ARGS)
 
 test: $(DEV_READY)
-	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(ARGS)
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadgroup $(ARGS)
 
 lint: $(DEV_READY)
 	@$(BIN)/ruff check --quiet .
