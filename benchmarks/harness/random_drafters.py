@@ -55,7 +55,8 @@ def random_drafter(shape: Shape, target: Target, dtype: str, folder: Path) -> Dr
         save_block_net(BlockNet(replace(block_config(recipe, target.config, nothing), draft_vocab=words)), folder)
     else:
         save_eagle_net(EagleNet(replace(eagle_config(recipe, target.config, nothing), draft_vocab=words)), folder)
-    args = EngineArgs(model=target.name, dtype=dtype, max_num_seqs=target.runner.num_slots)
+    given = {"model": target.name, "dtype": dtype, "max_num_seqs": target.runner.num_slots}
+    args = EngineArgs.model_validate(given)
     ends = target.runner.ends
     context = replace(drafter_context(args, target, threads=None), embedding=ends.embedding, lm_head=ends.lm_head)
     keys = {"method": shape.method, "model": str(folder), "num_speculative_tokens": shape.length}

@@ -30,10 +30,13 @@ def merged(model: str | None, options: Mapping[str, object], config: Path | None
 
 
 def default_drafter(model: Any) -> Mapping[str, Any]:
-    """Suffix matches, which any target can have; where a learned drafter ships for the model, both compete."""
+    """Suffix matches, which any target can have; where a learned drafter ships for the model, both compete.
+
+    In the target's own process: guessing and verifying take turns, so each can have all threads of a small machine.
+    """
     if LEARNED not in shipped_weights(str(model)):
         return SUFFIX
-    return {"method": "mixed", "drafters": [dict(SUFFIX), {"method": LEARNED}]}
+    return {"method": "mixed", "transport": "local", "drafters": [dict(SUFFIX), {"method": LEARNED}]}
 
 
 def given(options: Mapping[str, object], *, among: Container[str] | None = None) -> dict[str, Any]:
