@@ -52,7 +52,7 @@ serve: $(SERVE_READY)
 	@$(BIN)/paradraft serve $(MODEL) $(ARGS)
 
 test: $(DEV_READY)
-	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadgroup $(ARGS)
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(ARGS)
 
 lint: $(DEV_READY)
 	@$(BIN)/ruff check --quiet .

@@ -17,13 +17,6 @@ from modeling.target import Target, TargetSpec, load_target
 MAX_LEN = 1024
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that start a cluster run one after the other: each expects the machine's ports and memory to be its own."""
-    for item in items:
-        if item.get_closest_marker("ray"):
-            item.add_marker(pytest.mark.xdist_group("ray"))
-
-
 @cache
 def builtin(dtype: str) -> Target:
     return load_target(TargetSpec(dtype=dtype, device="cpu", max_num_seqs=9, max_model_len=MAX_LEN))
