@@ -6,19 +6,12 @@ import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from modeling.block_net import BlockNet
-
-Vector = NDArray[np.float64]
+from tests.modeling.plain_net import PlainNet, Vector, sigmoid
 
 
-class PlainBlock:
-    """Reads a net's weights by name."""
-
-    def __init__(self, net: BlockNet) -> None:
-        self.config = net.config
-        self.weights = {name: tensor.double().numpy() for name, tensor in net.state_dict().items()}
+class PlainBlock(PlainNet):
+    """Of a BlockNet."""
 
     def fuse(self, taps: Sequence[Vector]) -> Vector:
         return self.norm(self.weights["fusion.linear.weight"] @ np.concatenate(taps), "fusion.norm")
@@ -63,26 +56,6 @@ class PlainBlock:
             results.append(mixed / sum(weights))
         return self.weights[name + "out.weight"] @ np.concatenate(results)
 
-    def mlp(self, x: Vector, name: str) -> Vector:
-        gate, up = np.split(self.weights[name + "gate_up.weight"] @ x, 2)
-        return self.weights[name + "down.weight"] @ (gate * sigmoid(gate) * up)
-
-    def norm(self, x: Vector, name: str) -> Vector:
-        scale = math.sqrt(sum(v * v for v in x) / len(x) + self.config.rms_norm_eps)
-        return x / scale * self.weights[name + ".weight"]
-
-    def heads(self, x: Vector) -> list[Vector]:
-        return list(x.reshape(-1, self.config.head_dim))
-
-    def rotate(self, x: Vector, position: int) -> Vector:
-        half = len(x) // 2
-        turned = np.empty_like(x)
-        for i in range(half):
-            angle = position * self.config.rope_theta ** (-2 * i / len(x))
-            turned[i] = x[i] * math.cos(angle) - x[i + half] * math.sin(angle)
-            turned[i + half] = x[i + half] * math.cos(angle) + x[i] * math.sin(angle)
-        return turned
-
     def biases(self, previous: Sequence[int], hidden: Sequence[Vector]) -> list[Vector]:
         """Markov biases along one block."""
         weights, rank = self.weights, self.config.markov_rank
@@ -105,7 +78,3 @@ class PlainBlock:
         seen = [h] if self.config.markov == "none" else [h, self.weights["markov.previous.weight"][previous]]
         (score,) = self.weights["confidence.score.weight"] @ np.concatenate(seen)
         return float(score + self.weights["confidence.score.bias"][0])
-
-
-def sigmoid(x: Vector) -> Vector:
-    return 1 / (1 + np.exp(-x))

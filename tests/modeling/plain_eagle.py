@@ -6,19 +6,12 @@ import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from modeling.eagle_net import EagleNet
-
-Vector = NDArray[np.float64]
+from tests.modeling.plain_net import PlainNet, Vector
 
 
-class PlainEagle:
-    """Reads a net's weights by name."""
-
-    def __init__(self, net: EagleNet) -> None:
-        self.config = net.config
-        self.weights = {name: tensor.double().numpy() for name, tensor in net.state_dict().items()}
+class PlainEagle(PlainNet):
+    """Of an EagleNet."""
 
     def fuse(self, taps: Sequence[Vector]) -> Vector:
         if self.config.norm_taps:
@@ -88,23 +81,3 @@ class PlainEagle:
             mixed = sum(w * values[head // group] for w, (_, values) in zip(weights, seen, strict=True))
             results.append(mixed / sum(weights))
         return self.weights[name + "out.weight"] @ np.concatenate(results)
-
-    def mlp(self, x: Vector, name: str) -> Vector:
-        gate, up = np.split(self.weights[name + "gate_up.weight"] @ x, 2)
-        return self.weights[name + "down.weight"] @ (gate / (1 + np.exp(-gate)) * up)
-
-    def norm(self, x: Vector, name: str) -> Vector:
-        scale = math.sqrt(sum(v * v for v in x) / len(x) + self.config.rms_norm_eps)
-        return x / scale * self.weights[name + ".weight"]
-
-    def heads(self, x: Vector) -> list[Vector]:
-        return list(x.reshape(-1, self.config.head_dim))
-
-    def rotate(self, x: Vector, position: int) -> Vector:
-        half = len(x) // 2
-        turned = np.empty_like(x)
-        for i in range(half):
-            angle = position * self.config.rope_theta ** (-2 * i / len(x))
-            turned[i] = x[i] * math.cos(angle) - x[i + half] * math.sin(angle)
-            turned[i + half] = x[i + half] * math.cos(angle) + x[i] * math.sin(angle)
-        return turned
