@@ -65,7 +65,7 @@ MISTAKES = [
     (["serve", "--speculative-config", "[1]"], "not a JSON object"),
     (["serve", "--speculative-config", '{"method": "sufix"}'], "sufix"),
     (["serve", "--speculative-config", '{"method": "suffix", "draft_len": 3}'], "draft_len"),
-    (["serve", "--speculative-config", '{"method": "draft_model"}'], "no weights of method 'draft_model'"),
+    (["serve", "untrained", "--speculative-config", '{"method": "draft_model"}'], "no weights of method 'draft_model'"),
     (["serve", "--config", "nowhere.yaml"], "nowhere.yaml"),
     (["serve", "--device", "tpu"], "tpu"),
     (["serve", "--kv-cache-gib", "inf"], "kv_cache_gib is inf"),
