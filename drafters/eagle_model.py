@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from drafters.context import DrafterContext
 from drafters.eagle_config import EagleConfig, PEagleConfig
-from drafters.net_model import NetModel, make_model, on_target, open_files
-from modeling.eagle_checkpoint import load_eagle_fusion, load_eagle_net, read_config
+from drafters.net_model import NetModel, load_fusion, make_model, open_files
+from modeling.eagle_checkpoint import EAGLE_NETS
 from modeling.eagle_net import EagleNet, EagleNetConfig
-from modeling.fusion import EagleFusion
+from modeling.fusion import NetFusion
 
 EagleModel = NetModel[EagleNet]
 
@@ -15,15 +15,14 @@ EagleModel = NetModel[EagleNet]
 def load_eagle_model(config: EagleConfig, context: DrafterContext) -> EagleModel:
     """Reads the net, and the target's ends where they are not given; ValueError where they do not fit each other, or
     the net is one for the other method."""
-    files = open_files(config, context, read_config)
+    files = open_files(EAGLE_NETS, config, context)
     _check_slots(files.shape, config)
-    return make_model(load_eagle_net(files.checkpoint, files.shape), files.target, config, context)
+    return make_model(EAGLE_NETS.load(files.checkpoint, files.shape), files.target, config, context)
 
 
-def read_eagle_fusion(config: EagleConfig, context: DrafterContext) -> EagleFusion:
+def load_eagle_fusion(config: EagleConfig, context: DrafterContext) -> NetFusion:
     """The net's first part, for the process and the device of the target; ValueError where it does not fit it."""
-    files = open_files(config, context, read_config)
-    return on_target(load_eagle_fusion(files.checkpoint, files.shape), context)
+    return load_fusion(EAGLE_NETS, config, context)
 
 
 def _check_slots(shape: EagleNetConfig, config: EagleConfig) -> None:

@@ -1,7 +1,9 @@
-"""MixedConfig: the keys of `speculative_config` for method mixed."""
+"""MixedConfig: the keys of `speculative_config` for method mixed, and how errors in its parts read."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from drafters.checks import check_number
@@ -28,3 +30,13 @@ class MixedConfig:
                 f"speculative_config: draft_threads of the drafters are {given}, but they share a process and its "
                 "threads; give one number"
             )
+
+
+@contextmanager
+def named(place: int) -> Iterator[None]:
+    """Errors say which entry of `drafters` they are about."""
+    try:
+        yield
+    except ValueError as error:
+        reason = str(error).removeprefix("speculative_config: ")
+        raise ValueError(f"speculative_config: drafters[{place}]: {reason}") from error

@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Generic, TypeVar
+from typing import Generic
 
 import torch
 import torch.nn.functional as F  # noqa: N812
 
 from drafters.context import DrafterContext
 from drafters.model_config import ModelConfig
-from modeling.block_net import BlockNet, BlockNetConfig
+from modeling.block_net import BlockNet
 from modeling.checkpoint_files import Checkpoint
-from modeling.eagle_net import EagleNet, EagleNetConfig
-from modeling.fusion import EagleFusion, FeatureFusion
+from modeling.eagle_net import EagleNet
+from modeling.fusion import NetFusion
 from modeling.linear import Linear, Product
 from modeling.modules import pack_linears
-from modeling.net_checkpoint import check_target
+from modeling.net_checkpoint import Net, NetKind, check_target
+from modeling.net_config import Config
 from modeling.refusals import check_device
 from modeling.target import DTYPES
 from modeling.target_ends import read_ends
-
-Net = TypeVar("Net", BlockNet, EagleNet)
-Shape = TypeVar("Shape", BlockNetConfig, EagleNetConfig)
-NetFusion = TypeVar("NetFusion", FeatureFusion, EagleFusion)
 
 
 class DraftHead:
@@ -64,20 +60,18 @@ class NetModel(Generic[Net]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NetFiles(Generic[Shape]):
+class NetFiles(Generic[Config]):
     """A net's checkpoint and that of its target, which fit each other."""
 
     checkpoint: Checkpoint
     target: Checkpoint
-    shape: Shape
+    shape: Config
 
 
-def open_files(
-    config: ModelConfig, context: DrafterContext, read_config: Callable[[Checkpoint, Checkpoint], Shape]
-) -> NetFiles[Shape]:
+def open_files(kind: NetKind[Config, Net], config: ModelConfig, context: DrafterContext) -> NetFiles[Config]:
     """What a net is by its files; ValueError where there are none, or of a net for another target."""
     checkpoint, target = Checkpoint(config.weights, config.revision), Checkpoint(context.target, context.revision)
-    shape = read_config(checkpoint, target)
+    shape = kind.read_config(checkpoint, target)
     check_target(shape, checkpoint, target)
     return NetFiles(checkpoint=checkpoint, target=target, shape=shape)
 
@@ -99,9 +93,10 @@ def make_model(net: Net, target: Checkpoint, config: ModelConfig, context: Draft
     return NetModel(net=net, embedding=embedding, head=DraftHead(ends.lm_head, net))
 
 
-def on_target(fusion: NetFusion, context: DrafterContext) -> NetFusion:
-    """A net's first part, for the process and the device of the target."""
-    device = check_device(context.device)
+def load_fusion(kind: NetKind[Config, Net], config: ModelConfig, context: DrafterContext) -> NetFusion:
+    """A net's first part, for the process and the device of the target; ValueError where it does not fit it."""
+    files = open_files(kind, config, context)
+    fusion, device = kind.load_fusion(files.checkpoint, files.shape), check_device(context.device)
     fusion.to(device).eval().requires_grad_(requires_grad=False)
     if device.type == "cpu":
         pack_linears(fusion)

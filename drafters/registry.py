@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields, replace
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
-from drafters.block_config import BlockConfig, DFlashConfig, DSparkConfig
+from drafters.block_config import DFlashConfig, DSparkConfig
 from drafters.context import DrafterContext
 from drafters.draft_model_config import DraftModelConfig
-from drafters.eagle_config import Eagle3Config, EagleConfig, PEagleConfig
-from drafters.mixed_config import MixedConfig, Part
+from drafters.eagle_config import Eagle3Config, PEagleConfig
+from drafters.mixed_config import MixedConfig, Part, named
 from drafters.model_config import ModelConfig
 from drafters.shipped import with_weights
-from drafters.suffix import build_suffix
 from drafters.suffix_config import SuffixConfig
 from protos.interfaces import Drafter
 
@@ -26,94 +25,32 @@ DrafterConfig = Part | MixedConfig
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Method:
-    """One way to guess: the dataclass that holds its keys, and what makes a drafter of them."""
+    """One way to guess. config: the dataclass that holds its keys.
+
+    build: what makes a drafter of these and a DrafterContext. fusion: what makes the part that the verifier runs, None
+    where it reads no features. Each is a `module:function`, imported when it is called: a drafter without a model
+    starts without torch.
+    """
 
     config: type[Any]
-    build: Callable[[Any, DrafterContext], Drafter]
-    fusion: Callable[[Any, DrafterContext], Fusion | None] | None = None
+    build: str
+    fusion: str | None = None
 
 
-def _build_draft_model(config: DraftModelConfig, context: DrafterContext) -> Drafter:
-    from drafters.draft_model import build_draft_model  # torch and transformers: a model-free drafter starts without
-
-    return build_draft_model(config, context)
-
-
-def _build_dflash(config: DFlashConfig, context: DrafterContext) -> Drafter:
-    from drafters.dflash import build_dflash
-
-    return build_dflash(config, context)
-
-
-def _build_dspark(config: DSparkConfig, context: DrafterContext) -> Drafter:
-    from drafters.dspark import build_dspark
-
-    return build_dspark(config, context)
-
-
-def _build_eagle3(config: Eagle3Config, context: DrafterContext) -> Drafter:
-    from drafters.eagle3 import build_eagle3
-
-    return build_eagle3(config, context)
-
-
-def _build_p_eagle(config: PEagleConfig, context: DrafterContext) -> Drafter:
-    from drafters.p_eagle import build_p_eagle
-
-    return build_p_eagle(config, context)
-
-
-def _block_fusion(config: BlockConfig, context: DrafterContext) -> Fusion:
-    from drafters.block_model import read_fusion
-
-    return read_fusion(config, context)
-
-
-def _eagle_fusion(config: EagleConfig, context: DrafterContext) -> Fusion:
-    from drafters.eagle_model import read_eagle_fusion
-
-    return read_eagle_fusion(config, context)
-
-
-def _build_mixed(config: MixedConfig, context: DrafterContext) -> Drafter:
-    from drafters.mixed import Mixed
-    from drafters.mixed_round import Source
-
-    sources, width = [], 0
-    for place, part in enumerate(config.drafters):
-        with _named(place):
-            # Only to know its width; the one that the verifier runs is where the target is.
-            fusion = build_fusion(part, replace(context, device="cpu"))
-            columns = None if fusion is None else slice(width, width + fusion.width)
-            width = width if columns is None else columns.stop
-            source = Source(
-                name=_method_of(part)[0],
-                drafter=build_drafter(part, context),
-                runs_model=isinstance(part, ModelConfig),
-                longest=part.num_speculative_tokens,
-                columns=columns,
-            )
-        sources.append(source)
-    return Mixed(sources, max_requests=4 * context.max_num_seqs)
-
-
-def _mixed_fusion(config: MixedConfig, context: DrafterContext) -> Fusion | None:
-    fusions = [fusion for part in config.drafters if (fusion := build_fusion(part, context)) is not None]
-    if not fusions:
-        return None
-    from modeling.features import JoinedFusion
-
-    return JoinedFusion(fusions)
-
-
+_BLOCK_FUSION = "drafters.block_model:load_block_fusion"
+_EAGLE_FUSION = "drafters.eagle_model:load_eagle_fusion"
 METHODS: dict[str, Method] = {
-    "suffix": Method(config=SuffixConfig, build=build_suffix),
-    "draft_model": Method(config=DraftModelConfig, build=_build_draft_model),
-    "dflash": Method(config=DFlashConfig, build=_build_dflash, fusion=_block_fusion),
-    "dspark": Method(config=DSparkConfig, build=_build_dspark, fusion=_block_fusion),
-    "eagle3": Method(config=Eagle3Config, build=_build_eagle3, fusion=_eagle_fusion),
-    "p_eagle": Method(config=PEagleConfig, build=_build_p_eagle, fusion=_eagle_fusion),
-    "mixed": Method(config=MixedConfig, build=_build_mixed, fusion=_mixed_fusion),
+    "suffix": Method(config=SuffixConfig, build="drafters.suffix:build_suffix"),
+    "draft_model": Method(config=DraftModelConfig, build="drafters.draft_model:build_draft_model"),
+    "dflash": Method(config=DFlashConfig, build="drafters.dflash:build_dflash", fusion=_BLOCK_FUSION),
+    "dspark": Method(config=DSparkConfig, build="drafters.dspark:build_dspark", fusion=_BLOCK_FUSION),
+    "eagle3": Method(config=Eagle3Config, build="drafters.eagle3:build_eagle3", fusion=_EAGLE_FUSION),
+    "p_eagle": Method(config=PEagleConfig, build="drafters.p_eagle:build_p_eagle", fusion=_EAGLE_FUSION),
+    "mixed": Method(
+        config=MixedConfig,
+        build="drafters.mixed_assembly:build_mixed",
+        fusion="drafters.mixed_assembly:build_mixed_fusion",
+    ),
 }
 
 
@@ -154,14 +91,14 @@ def resolved(config: DrafterConfig, target: str) -> DrafterConfig:
 
 def build_drafter(config: DrafterConfig, context: DrafterContext) -> Drafter:
     """The drafter that a configuration describes; ValueError where it does not fit the target in `context`."""
-    _, method = _method_of(config)
-    return method.build(resolved(config, context.target), context)
+    drafter: Drafter = _made(METHODS[_method_of(config)].build, config, context)
+    return drafter
 
 
 def build_fusion(config: DrafterConfig, context: DrafterContext) -> Fusion | None:
     """What the verifier runs for such a drafter, to send it features; None where it reads none."""
-    _, method = _method_of(config)
-    return None if method.fusion is None else method.fusion(resolved(config, context.target), context)
+    maker = METHODS[_method_of(config)].fusion
+    return None if maker is None else _made(maker, config, context)
 
 
 def parts_of(config: DrafterConfig) -> tuple[Part, ...]:
@@ -171,7 +108,11 @@ def parts_of(config: DrafterConfig) -> tuple[Part, ...]:
 
 def names_of(config: DrafterConfig) -> tuple[str, ...]:
     """Their methods, by which a request selects one of them."""
-    return tuple(_method_of(part)[0] for part in parts_of(config))
+    return tuple(_method_of(part) for part in parts_of(config))
+
+
+def _made(maker: str, config: DrafterConfig, context: DrafterContext) -> Any:
+    return resolve_name(maker)(resolved(config, context.target), context)
 
 
 def _parse_parts(given: object) -> tuple[Part, ...]:
@@ -179,7 +120,7 @@ def _parse_parts(given: object) -> tuple[Part, ...]:
         raise ValueError(f"speculative_config: drafters is {given!r}; it must be a list of speculative_configs")
     parts: list[Part] = []
     for place, entry in enumerate(given):
-        with _named(place):
+        with named(place):
             if not isinstance(entry, Mapping):
                 raise ValueError(f"{entry!r} is no speculative_config; give {{'method': …}}")
             part = parse_config(entry)
@@ -191,23 +132,12 @@ def _parse_parts(given: object) -> tuple[Part, ...]:
     return tuple(parts)
 
 
-@contextmanager
-def _named(place: int) -> Iterator[None]:
-    """Errors say which entry of `drafters` they are about."""
-    try:
-        yield
-    except ValueError as error:
-        reason = str(error).removeprefix("speculative_config: ")
-        raise ValueError(f"speculative_config: drafters[{place}]: {reason}") from error
-
-
 def _resolved_part(config: Part, target: str) -> Part:
-    name, _ = _method_of(config)
-    return with_weights(config, name, target) if isinstance(config, ModelConfig) else config
+    return with_weights(config, _method_of(config), target) if isinstance(config, ModelConfig) else config
 
 
-def _method_of(config: DrafterConfig) -> tuple[str, Method]:
+def _method_of(config: DrafterConfig) -> str:
     for name, method in METHODS.items():
         if type(config) is method.config:
-            return name, method
+            return name
     raise ValueError(f"no method has a configuration of type {type(config).__name__}; use parse_config")

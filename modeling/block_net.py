@@ -18,43 +18,27 @@ from modeling.draft_attention import KeysValues, Rotary, attend, fold, rotary, r
 from modeling.draft_vocab import DraftVocabNet
 from modeling.fusion import FeatureFusion
 from modeling.markov import MARKOV, Confidence, MarkovKind, MarkovShape
+from modeling.net_config import NetConfig
 from modeling.norm import RMSNorm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BlockNetConfig:
-    """Sizes of a BlockNet. hidden_size, vocab_size: the target's, as embedding and LM head are.
+class BlockNetConfig(NetConfig):
+    """What a BlockNet is, beyond the sizes of all draft nets.
 
-    feature_layers: target decoder layers whose outputs are fused, ascending. block_size: inputs of a block, the anchor
-    included. anchor_predicts: the anchor's own output predicts the token after it, so there are block_size predictions
-    (arXiv 2607.05147); else it predicts nothing and MASK k predicts the k-th token after the anchor. mask_token_id: a
-    token whose embedding MASK is, None for a learned one. draft_vocab: the target id of each draft id, None where they
-    are the same. undrafted_rows: a Markov head tells tokens apart that precede and cannot be drafted. own_embedding,
-    own_head: the net has such ends of its own. rope_frequencies, rope_scale: see RotaryConfig.
+    block_size: inputs of a block, the anchor included. anchor_predicts: the anchor's own output predicts the token
+    after it, so there are block_size predictions (arXiv 2607.05147); else it predicts nothing and MASK k predicts the
+    k-th token after the anchor. mask_token_id: a token whose embedding MASK is, None for a learned one.
+    undrafted_rows: a Markov head tells tokens apart that precede and cannot be drafted.
     """
 
-    hidden_size: int
-    vocab_size: int
-    feature_layers: tuple[int, ...]
-    intermediate_size: int
-    num_layers: int
-    num_heads: int
-    num_kv_heads: int
-    head_dim: int
     block_size: int
     anchor_predicts: bool = True
     mask_token_id: int | None = None
-    draft_vocab: tuple[int, ...] | None = None
     markov: MarkovKind = "none"
     markov_rank: int = 0
     confidence: bool = False
     undrafted_rows: bool = False
-    own_embedding: bool = False
-    own_head: bool = False
-    rms_norm_eps: float = 1e-6
-    rope_theta: float = 10000.0
-    rope_frequencies: tuple[float, ...] | None = None
-    rope_scale: float = 1.0
 
     @property
     def first_prediction(self) -> int:
@@ -65,11 +49,6 @@ class BlockNetConfig:
     def num_predictions(self) -> int:
         """Tokens that one block predicts."""
         return self.block_size - self.first_prediction
-
-    @property
-    def draft_vocab_size(self) -> int:
-        """V': ids that may be drafted."""
-        return self.vocab_size if self.draft_vocab is None else len(self.draft_vocab)
 
 
 class BlockNet(DraftVocabNet):
@@ -83,7 +62,7 @@ class BlockNet(DraftVocabNet):
         super().__init__(config, undrafted_rows=config.undrafted_rows)
         self.config = config
         hidden, eps = config.hidden_size, config.rms_norm_eps
-        self.fusion = FeatureFusion(config.feature_layers, hidden, eps)
+        self.fusion = block_fusion(config)
         self.mask_embedding = nn.Parameter(torch.randn(hidden) * 0.02) if config.mask_token_id is None else None
         self.layers = nn.ModuleList(BlockLayer(config) for _ in range(config.num_layers))
         self.norm = RMSNorm(hidden, eps)
@@ -148,6 +127,11 @@ class BlockNet(DraftVocabNet):
 
     def _rotary(self, positions: torch.Tensor, dtype: torch.dtype) -> Rotary:
         return rotary(self.config, positions, dtype)
+
+
+def block_fusion(config: BlockNetConfig) -> FeatureFusion:
+    """The net's first part alone."""
+    return FeatureFusion(config.feature_layers, config.hidden_size, config.rms_norm_eps)
 
 
 def _previous(config: BlockNetConfig) -> int:

@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import torch
 import torch.nn.functional as F  # noqa: N812
+
+from modeling.net_config import NetConfig
 
 KeysValues = tuple[torch.Tensor, torch.Tensor]
 Rotary = tuple[torch.Tensor, torch.Tensor]
 
 
-class RotaryConfig(Protocol):
-    """What a net's configuration says of positions: frequencies are powers of rope_theta, unless rope_frequencies has
-    them, one for each pair; cos and sin are multiplied by rope_scale."""
-
-    @property
-    def head_dim(self) -> int: ...
-
-    @property
-    def rope_theta(self) -> float: ...
-
-    @property
-    def rope_frequencies(self) -> tuple[float, ...] | None: ...
-
-    @property
-    def rope_scale(self) -> float: ...
-
-
-def rotary(config: RotaryConfig, positions: torch.Tensor, dtype: torch.dtype) -> Rotary:
+def rotary(config: NetConfig, positions: torch.Tensor, dtype: torch.dtype) -> Rotary:
     """cos and sin [..., 1, n, head_dim] of positions [..., n], the first half of sin negated."""
     if config.rope_frequencies is None:
         exponents = torch.arange(0, config.head_dim, 2, device=positions.device) / config.head_dim

@@ -2,32 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import torch
 from torch import nn
 
-
-class VocabConfig(Protocol):
-    """What a DraftVocabNet needs of a net's configuration."""
-
-    @property
-    def hidden_size(self) -> int: ...
-
-    @property
-    def vocab_size(self) -> int: ...
-
-    @property
-    def draft_vocab(self) -> tuple[int, ...] | None: ...
-
-    @property
-    def draft_vocab_size(self) -> int: ...
-
-    @property
-    def own_embedding(self) -> bool: ...
-
-    @property
-    def own_head(self) -> bool: ...
+from modeling.net_config import NetConfig
 
 
 class DraftVocabNet(nn.Module):
@@ -38,7 +16,7 @@ class DraftVocabNet(nn.Module):
     d2t: torch.Tensor | None
     t2d: torch.Tensor | None
 
-    def __init__(self, config: VocabConfig, *, undrafted_rows: bool = False) -> None:
+    def __init__(self, config: NetConfig, *, undrafted_rows: bool = False) -> None:
         """undrafted_rows: ids that cannot be drafted have draft ids of their own, behind the others."""
         super().__init__()
         d2t = t2d = None

@@ -19,33 +19,24 @@ from torch import nn
 from modeling.draft_attention import KeysValues, Rotary, attend, fold, rotary, rotate
 from modeling.draft_vocab import DraftVocabNet
 from modeling.fusion import EagleFusion
+from modeling.net_config import NetConfig
 from modeling.norm import RMSNorm
 
 SlotInputs = Literal["none", "fused", "mask"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EagleNetConfig:
-    """Sizes of an EagleNet. hidden_size, vocab_size: the target's, as embedding and LM head are.
+class EagleNetConfig(NetConfig):
+    """What an EagleNet is, beyond the sizes of all draft nets.
 
-    feature_layers: target decoder layers whose outputs are fused, ascending. draft_vocab: the target id of each draft
-    id, None where they are the same. slots: what the slots 2 to num_slots of one forward are fed; "fused": a linear
-    map of the last feature for each, and the anchor's embedding; "mask": one learned feature and one learned
-    embedding; "none": num_slots is 1, and tokens are drafted one by one. norm_taps, feed_normed: each tapped state
-    is normed before the fusion, and the next step is fed the state after the final norm (EAGLE-3.1). norm_joined: all
-    of them are normed before the fusion as one vector. norm_residual: the first layer's residual stream starts with
-    the normed feature. qk_norm: queries and keys are normed in each head. own_embedding, own_head: the net has such
-    ends of its own. rope_frequencies, rope_scale: see RotaryConfig.
+    slots: what the slots 2 to num_slots of one forward are fed; "fused": a linear map of the last feature for each,
+    and the anchor's embedding; "mask": one learned feature and one learned embedding; "none": num_slots is 1, and
+    tokens are drafted one by one. norm_taps, feed_normed: each tapped state is normed before the fusion, and the next
+    step is fed the state after the final norm (EAGLE-3.1). norm_joined: all of them are normed before the fusion as
+    one vector. norm_residual: the first layer's residual stream starts with the normed feature. qk_norm: queries and
+    keys are normed in each head.
     """
 
-    hidden_size: int
-    vocab_size: int
-    feature_layers: tuple[int, ...]
-    intermediate_size: int
-    num_layers: int
-    num_heads: int
-    num_kv_heads: int
-    head_dim: int
     slots: SlotInputs = "none"
     num_slots: int = 1
     norm_taps: bool = False
@@ -53,18 +44,6 @@ class EagleNetConfig:
     norm_joined: bool = False
     norm_residual: bool = False
     qk_norm: bool = False
-    own_embedding: bool = False
-    own_head: bool = False
-    draft_vocab: tuple[int, ...] | None = None
-    rms_norm_eps: float = 1e-6
-    rope_theta: float = 10000.0
-    rope_frequencies: tuple[float, ...] | None = None
-    rope_scale: float = 1.0
-
-    @property
-    def draft_vocab_size(self) -> int:
-        """V': ids that may be drafted."""
-        return self.vocab_size if self.draft_vocab is None else len(self.draft_vocab)
 
 
 class EagleNet(DraftVocabNet):

@@ -50,3 +50,6 @@ class EagleFusion(nn.Module):
         joined = torch.cat(states, dim=-1)
         fused: torch.Tensor = self.linear(joined if self.joined_norm is None else self.joined_norm(joined))
         return fused
+
+
+NetFusion = FeatureFusion | EagleFusion

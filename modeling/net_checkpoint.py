@@ -1,66 +1,54 @@
-"""Draft nets on disk: config.json, and the net's tensors by the names of its modules in model.safetensors."""
+"""NetKind: one kind of draft net on disk, its own files and published ones, and its first part for the verifier."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import torch
 from pydantic import TypeAdapter, ValidationError
 from safetensors.torch import save_file
 from torch import nn
 
+from modeling.block_net import BlockNet
 from modeling.checkpoint_files import WEIGHTS, Checkpoint
+from modeling.eagle_net import EagleNet
+from modeling.fusion import NetFusion
+from modeling.layouts.layout import Layout
+from modeling.net_config import Config, NetConfig
+from modeling.net_tensors import fill
 
 DRAFT_VOCAB = "d2t"
 
-
-class NetConfig(Protocol):
-    """What the configurations of all draft nets have; they are frozen dataclasses."""
-
-    @property
-    def hidden_size(self) -> int: ...
-
-    @property
-    def vocab_size(self) -> int: ...
-
-    @property
-    def feature_layers(self) -> tuple[int, ...]: ...
-
-    @property
-    def num_heads(self) -> int: ...
-
-    @property
-    def num_kv_heads(self) -> int: ...
-
-    @property
-    def head_dim(self) -> int: ...
-
-    @property
-    def draft_vocab(self) -> tuple[int, ...] | None: ...
-
-
-FLOATS = (torch.float32, torch.bfloat16, torch.float16)
-
-Config = TypeVar("Config", bound=NetConfig)
+Net = TypeVar("Net", BlockNet, EagleNet)
+Module = TypeVar("Module", bound=nn.Module)
 _SIZES = ("hidden_size", "intermediate_size", "num_layers", "num_heads", "num_kv_heads", "head_dim", "vocab_size")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NetKind(Generic[Config]):
-    """A kind of net. name: what its nets are called. config: its dataclass. model_type: stands in config.json."""
+class NetKind(Generic[Config, Net]):
+    """A kind of net: how nets of it are saved, and read from what was saved or published.
+
+    Saved, a net is config.json and its tensors by the names of its modules. name: what its nets are called.
+    model_type: stands in config.json. config, net, fusion: make the configuration, the net and its first part alone.
+    layouts: of published nets. demands: what must hold of a configuration, beyond what must of every draft net's.
+    """
 
     name: str
-    config: type[Config]
     model_type: str
+    config: type[Config]
+    net: Callable[[Config], Net]
+    fusion: Callable[[Config], NetFusion]
+    layouts: tuple[Layout[Config], ...]
+    demands: Callable[[Config], dict[str, bool]]
 
-    def save(self, net: nn.Module, config: Config, folder: Path) -> None:
-        """Writes the net in bf16. `draft_vocab` is no part of config.json: the tensor d2t is it."""
+    def save(self, net: Net, folder: Path) -> None:
+        """Writes config.json and the weights, in bf16. `draft_vocab` is no part of config.json: the tensor d2t is."""
         folder.mkdir(parents=True, exist_ok=True)
-        said = {"model_type": self.model_type} | asdict(config)  # type: ignore[call-overload]
+        said = {"model_type": self.model_type} | asdict(net.config)
         del said["draft_vocab"]
         tensors = {
             name: (tensor.to(torch.bfloat16) if tensor.is_floating_point() else tensor).detach().cpu().contiguous()
@@ -69,8 +57,33 @@ class NetKind(Generic[Config]):
         save_file(tensors, folder / WEIGHTS)
         (folder / "config.json").write_text(json.dumps(said, indent=2) + "\n")
 
-    def read_config(self, checkpoint: Checkpoint) -> Config:
-        """ValueError names the first thing in config.json that cannot be."""
+    def read_config(self, checkpoint: Checkpoint, target: Checkpoint | None = None) -> Config:
+        """ValueError names the first thing in config.json that cannot be.
+
+        target: the net's, on whose depth it depends in some published ones which layers they read.
+        """
+        layout = self._layout(checkpoint)
+        given = self._saved(checkpoint) if layout is None else asdict(layout.configure(checkpoint, target))
+        config = self._parsed(given, checkpoint.name)
+        for demand, met in (_demands(config) | self.demands(config)).items():
+            if not met:
+                raise ValueError(f"{checkpoint.name!r} is inconsistent: {demand}")
+        return config
+
+    def load(self, checkpoint: Checkpoint, config: Config) -> Net:
+        """The net with its weights, in their stored dtype, on the CPU."""
+        return self._filled(self.net(config), checkpoint, config, prefix="")
+
+    def load_fusion(self, checkpoint: Checkpoint, config: Config) -> NetFusion:
+        """The verifier's part alone, in its stored dtype, on the CPU."""
+        return self._filled(self.fusion(config), checkpoint, config, prefix="fusion.")
+
+    def _layout(self, checkpoint: Checkpoint) -> Layout[Config] | None:
+        """The first that recognises the checkpoint; None where it was saved here, or is no net of this kind."""
+        return next((layout for layout in self.layouts if layout.recognises(checkpoint)), None)
+
+    def _saved(self, checkpoint: Checkpoint) -> dict[str, Any]:
+        """The configuration as `save` wrote it, its values unchecked."""
         given = dict(checkpoint.config)
         if given.pop("model_type", None) != self.model_type:
             key = "speculators_model_type" if "speculators_model_type" in checkpoint.config else "model_type"
@@ -79,7 +92,7 @@ class NetKind(Generic[Config]):
                 f"{self.model_type!r} or in a published layout; give a directory that was made by training one, or "
                 "that of a published one"
             )
-        known = {each.name for each in fields(self.config)} - {"draft_vocab"}  # type: ignore[arg-type]
+        known = {each.name for each in fields(self.config)} - {"draft_vocab"}
         unknown = min(given.keys() - known, default=None)
         if unknown is not None:
             raise ValueError(
@@ -87,30 +100,26 @@ class NetKind(Generic[Config]):
             )
         if DRAFT_VOCAB in checkpoint.names():
             given["draft_vocab"] = checkpoint.tensor(DRAFT_VOCAB).tolist()
-        return self._parsed(given, checkpoint.name)
-
-    def checked(self, config: Config, name: str) -> Config:
-        """A configuration that was read from a published config.json; ValueError for what has no right type."""
-        return self._parsed(asdict(config), name)  # type: ignore[call-overload]
+        return given
 
     def _parsed(self, given: Mapping[str, Any], name: str) -> Config:
         try:
-            config = TypeAdapter(self.config).validate_json(json.dumps(given), strict=True)
+            return TypeAdapter(self.config).validate_json(json.dumps(given), strict=True)
         except ValidationError as error:
             first = error.errors()[0]
             key = ".".join(map(str, first["loc"]))
             missing = first["type"] == "missing"
             said = "lacks the key" if missing else f"has {first['input']!r} ({first['msg']}) at the key"
             raise ValueError(f"config.json of {name!r} {said} {key!r}") from error
-        check_demands(_demands(config), name)
-        return config
 
-
-def check_demands(demands: Mapping[str, bool], name: str) -> None:
-    """ValueError with the first demand that is not met."""
-    for demand, met in demands.items():
-        if not met:
-            raise ValueError(f"{name!r} is inconsistent: {demand}")
+    def _filled(self, module: Module, checkpoint: Checkpoint, config: Config, *, prefix: str) -> Module:
+        """A module, which the net has at `prefix`, with its tensors."""
+        layout = self._layout(checkpoint)
+        if layout is None:
+            fill(module, checkpoint, prefix)
+        else:
+            layout.fill(module, checkpoint, config, prefix=prefix)
+        return module
 
 
 def check_target(config: NetConfig, checkpoint: Checkpoint, target: Checkpoint) -> None:
@@ -128,34 +137,6 @@ def check_target(config: NetConfig, checkpoint: Checkpoint, target: Checkpoint) 
             f"{checkpoint.name!r} reads target layer {max(config.feature_layers)}, but {target.name!r} has {layers} "
             f"layers, 0 to {layers - 1}; use the target it was trained for"
         )
-
-
-def fill(module: nn.Module, checkpoint: Checkpoint, prefix: str) -> None:
-    """Gives a module its tensors; each must be there, in the right shape, and there must be no other."""
-    wanted = module.state_dict()
-    there = {name.removeprefix(prefix) for name in checkpoint.names() if name.startswith(prefix)}
-    for problem, names in (("lack", wanted.keys() - there), ("have, but config.json does not,", there - wanted.keys())):
-        if names:
-            raise ValueError(f"weights of {checkpoint.name!r} {problem} {prefix}{min(names)}")
-    assign(module, {name: checkpoint.tensor(prefix + name) for name in wanted}, checkpoint, prefix)
-
-
-def assign(module: nn.Module, tensors: Mapping[str, torch.Tensor], checkpoint: Checkpoint, prefix: str) -> None:
-    """Gives a module all its tensors; ValueError for a shape or a dtype that cannot be."""
-    wanted = module.state_dict()
-    for name, tensor in tensors.items():
-        if tensor.shape != wanted[name].shape:
-            raise ValueError(
-                f"tensor {prefix}{name} of {checkpoint.name!r} is {list(tensor.shape)}, but by config.json it is "
-                f"{list(wanted[name].shape)}"
-            )
-        if wanted[name].is_floating_point() and tensor.dtype not in FLOATS:
-            known = ", ".join(str(dtype).removeprefix("torch.") for dtype in FLOATS)
-            raise ValueError(
-                f"tensor {prefix}{name} of {checkpoint.name!r} is of dtype {str(tensor.dtype).removeprefix('torch.')}, "
-                f"but weights are read in {known}"
-            )
-    module.load_state_dict(tensors, assign=True)
 
 
 def _demands(config: NetConfig) -> dict[str, bool]:

@@ -13,9 +13,9 @@ from drafters.registry import build_drafter, parse_config
 from drafters.training.answers import Split
 from drafters.training.assembly import block_config, eagle_config
 from drafters.training.recipe import BLOCK_METHODS, make_recipe
-from modeling.block_checkpoint import save_block_net
+from modeling.block_checkpoint import BLOCK_NETS
 from modeling.block_net import BlockNet
-from modeling.eagle_checkpoint import save_eagle_net
+from modeling.eagle_checkpoint import EAGLE_NETS
 from modeling.eagle_net import EagleNet
 from modeling.target import Target
 from protos.arrays import BFLOAT16
@@ -52,9 +52,9 @@ def random_drafter(shape: Shape, target: Target, dtype: str, folder: Path) -> Dr
     words = None if size <= VOCABULARY else tuple(range(0, size, size // VOCABULARY))[:VOCABULARY]
     nothing = Split(train=(), held_out=())
     if shape.method in BLOCK_METHODS:
-        save_block_net(BlockNet(replace(block_config(recipe, target.config, nothing), draft_vocab=words)), folder)
+        BLOCK_NETS.save(BlockNet(replace(block_config(recipe, target.config, nothing), draft_vocab=words)), folder)
     else:
-        save_eagle_net(EagleNet(replace(eagle_config(recipe, target.config, nothing), draft_vocab=words)), folder)
+        EAGLE_NETS.save(EagleNet(replace(eagle_config(recipe, target.config, nothing), draft_vocab=words)), folder)
     given = {"model": target.name, "dtype": dtype, "max_num_seqs": target.runner.num_slots}
     args = EngineArgs.model_validate(given)
     ends = target.runner.ends

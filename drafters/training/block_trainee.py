@@ -10,7 +10,7 @@ from drafters.training.blocks import Batch, block_mask, block_positions
 from drafters.training.losses import Scores, Truth, score
 from drafters.training.reading import Bias, read
 from drafters.training.trainee import Trainee, borrowed_ends
-from modeling.block_checkpoint import save_block_net
+from modeling.block_checkpoint import BLOCK_NETS
 from modeling.block_net import BlockNet
 from modeling.target_ends import TargetEnds
 
@@ -36,7 +36,7 @@ class BlockTrainee(Trainee):
         return self.net.config.num_predictions
 
     def publish(self, folder: Path) -> None:
-        save_block_net(self.net, folder)
+        BLOCK_NETS.save(self.net, folder)
 
     def forward(self, batch: Batch) -> Scores:
         with torch.autocast(batch.taps.device.type, torch.bfloat16, enabled=self._bf16):

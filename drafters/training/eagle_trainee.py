@@ -14,7 +14,7 @@ from drafters.training.losses import Scores, Truth, score
 from drafters.training.reading import read
 from drafters.training.trainee import Trainee, borrowed_ends
 from modeling.draft_attention import KeysValues
-from modeling.eagle_checkpoint import save_eagle_net
+from modeling.eagle_checkpoint import EAGLE_NETS
 from modeling.eagle_net import EagleNet
 from modeling.target_ends import TargetEnds
 
@@ -51,7 +51,7 @@ class EagleTrainee(Trainee):
         return self.net.config.feature_layers
 
     def publish(self, folder: Path) -> None:
-        save_eagle_net(self.net, folder)
+        EAGLE_NETS.save(self.net, folder)
 
     def forward(self, batch: Batch) -> Scores:
         with torch.autocast(batch.taps.device.type, torch.bfloat16, enabled=self._bf16):

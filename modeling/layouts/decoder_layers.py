@@ -35,7 +35,7 @@ def read_decoder(checkpoint: Checkpoint, given: Mapping[str, Any], *, default: s
 
 
 def shape_of(config: Any) -> dict[str, Any]:
-    """The sizes that all draft nets' configurations have."""
+    """The sizes of a NetConfig."""
     return {
         "hidden_size": config.hidden_size,
         "vocab_size": config.vocab_size,

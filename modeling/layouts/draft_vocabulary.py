@@ -42,7 +42,7 @@ def vocabulary_sources(checkpoint: Checkpoint, draft_vocab: tuple[int, ...] | No
 
 
 def own_ends(checkpoint: Checkpoint) -> dict[str, Any]:
-    """Which ends a checkpoint brings along, as both nets' configurations say it."""
+    """Which ends a checkpoint brings along, as a NetConfig says it."""
     names = checkpoint.names()
     return {"own_embedding": "embed_tokens.weight" in names, "own_head": "lm_head.weight" in names}
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from modeling.checkpoint_files import Checkpoint
 from modeling.eagle_net import EagleNetConfig
-from modeling.layouts.decoder_layers import read_decoder, shape_of
-from modeling.layouts.draft_vocabulary import own_ends, read_draft_vocab
+from modeling.layouts.decoder_layers import read_decoder
 from modeling.layouts.eagle_sources import eagle_sources
 from modeling.layouts.layout import Layout, Source, refuse
-from modeling.layouts.speculators import default_ids
+from modeling.layouts.speculators import default_ids, read_common
 
 _FIRST = "midlayer."
 # Two servers read these ids differently, and which of them a checkpoint was made for cannot be seen.
@@ -24,22 +23,14 @@ def _configure(checkpoint: Checkpoint, target: Checkpoint | None) -> EagleNetCon
     """It reads the states before the target's layers 2, L // 2 and L - 3; config.json does not say so."""
     given = checkpoint.config
     layers = read_decoder(checkpoint, given, default="llama")
-    shape, theirs = shape_of(layers), given.get("target_hidden_size")
-    if theirs not in (None, shape["hidden_size"]):
-        why = f"the draft's hidden_size is {shape['hidden_size']}, and here it must be the target's"
-        raise refuse(checkpoint, "target_hidden_size", theirs, why)
     for key in (*_AMBIGUOUS, *_NORMS):
         if given.get(key):
             raise refuse(checkpoint, key, given[key], f"in the layout {EAGLE3.name} it has no agreed meaning")
-    if shape["num_layers"] != 1:
-        raise refuse(checkpoint, "num_hidden_layers", shape["num_layers"], "such a net has one layer, midlayer")
+    if layers.num_hidden_layers != 1:
+        raise refuse(checkpoint, "num_hidden_layers", layers.num_hidden_layers, "such a net has one layer, midlayer")
     return EagleNetConfig(
-        **shape,
-        **own_ends(checkpoint),
+        **read_common(checkpoint, layers, draft_vocab_size=layers.vocab_size),
         feature_layers=tuple(i - 1 for i in default_ids(checkpoint, target)),
-        draft_vocab=read_draft_vocab(
-            checkpoint, shape["vocab_size"], given.get("draft_vocab_size", shape["vocab_size"])
-        ),
     )
 
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
 import torch
 from torch import nn
 
 from modeling.checkpoint_files import Checkpoint
-from modeling.net_checkpoint import assign
-
-Config = TypeVar("Config")
+from modeling.net_config import Config
+from modeling.net_tensors import assign
 
 # What only training and rotary embeddings kept: t2d is checked where d2t is read, the others follow from the target.
 _SPARE = re.compile(r"t2d|verifier_(lm_head|norm)\.weight|(.*\.)?rotary_emb\.inv_freq")
@@ -71,11 +70,6 @@ class Layout(Generic[Config]):
         tensors = {name: _made(checkpoint, sources[prefix + name]) for name in module.state_dict()}
         assign(module, tensors, checkpoint, prefix)
         module.to(reduce(torch.promote_types, {each.dtype for each in module.parameters()}))
-
-
-def find_layout(layouts: Sequence[Layout[Config]], checkpoint: Checkpoint) -> Layout[Config] | None:
-    """The first that recognises the checkpoint."""
-    return next((layout for layout in layouts if layout.recognises(checkpoint)), None)
 
 
 def refuse(checkpoint: Checkpoint, key: str, value: Any, why: str) -> ValueError:

@@ -12,7 +12,7 @@ from modeling.layouts.decoder_layers import read_decoder, shape_of
 from modeling.layouts.draft_vocabulary import own_ends, read_draft_vocab
 from modeling.layouts.layout import refuse
 
-DRAFT_VOCAB_SIZE = 32000  # where config.json does not say
+DRAFT_VOCAB_SIZE = 32000  # where a config.json in speculators format does not say
 
 
 def algorithm(checkpoint: Checkpoint) -> str | None:
@@ -25,13 +25,18 @@ def read_layers(checkpoint: Checkpoint) -> PretrainedConfig:
     return read_decoder(checkpoint, checkpoint.config.get("transformer_layer_config", {}), default="qwen3")
 
 
-def read_common(checkpoint: Checkpoint, layers: PretrainedConfig) -> dict[str, Any]:
-    """Sizes, draft vocabulary and own ends, as both nets' configurations say them."""
+def read_common(
+    checkpoint: Checkpoint, layers: PretrainedConfig, *, draft_vocab_size: int = DRAFT_VOCAB_SIZE
+) -> dict[str, Any]:
+    """Sizes, draft vocabulary and own ends, as a NetConfig says them.
+
+    draft_vocab_size: that of a checkpoint whose config.json does not say.
+    """
     shape, theirs = shape_of(layers), checkpoint.config.get("target_hidden_size")
     if theirs not in (None, shape["hidden_size"]):
         why = f"the draft's hidden_size is {shape['hidden_size']}, and here it must be the target's"
         raise refuse(checkpoint, "target_hidden_size", theirs, why)
-    draft_size = checkpoint.config.get("draft_vocab_size", DRAFT_VOCAB_SIZE)
+    draft_size = checkpoint.config.get("draft_vocab_size", draft_vocab_size)
     vocabulary = read_draft_vocab(checkpoint, shape["vocab_size"], draft_size)
     return shape | own_ends(checkpoint) | {"draft_vocab": vocabulary}
 

@@ -20,8 +20,8 @@ from benchmarks.harness.report import Report
 from benchmarks.harness.session import Round, Run
 from benchmarks.harness.tiny import save_tiny
 from drafters.registry import parse_config
-from modeling.block_checkpoint import save_block_net
-from modeling.eagle_checkpoint import save_eagle_net
+from modeling.block_checkpoint import BLOCK_NETS
+from modeling.eagle_checkpoint import EAGLE_NETS
 from protos.speculation_counts import SpeculationCounts
 from tests.fakes import block_nets, eagle_nets
 from verifier.engine_stats import EngineStats
@@ -55,8 +55,8 @@ def config_of(method: str, folder: Path, **keys: Any) -> str:
 
 @pytest.mark.usefixtures("_chat")
 def test_all_contestants_answer_all_domains_alike(tiny: str, tmp_path: Path) -> None:
-    save_block_net(block_nets.random_net(**SIZES, **block_nets.DSPARK), tmp_path / "dspark")
-    save_eagle_net(eagle_nets.random_net(**SIZES), tmp_path / "eagle3")
+    BLOCK_NETS.save(block_nets.random_net(**SIZES, **block_nets.DSPARK), tmp_path / "dspark")
+    EAGLE_NETS.save(eagle_nets.random_net(**SIZES), tmp_path / "eagle3")
     methods = (
         "suffix",
         config_of("dspark", tmp_path / "dspark"),

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from benchmarks.harness.tiny import save_tiny, tiny_llama
-from modeling.block_checkpoint import save_block_net
+from modeling.block_checkpoint import BLOCK_NETS
 from modeling.target import TargetSpec, load_target
 from services.cli.checks import check_origin
 from services.cli.drafter_origin import DrafterOrigin
@@ -125,7 +125,7 @@ def test_a_drafter_of_another_target_is_noticed(
     paradraft: Call, model: str, tmp_path: Path, noted: dict[str, str], check: str, cause: str
 ) -> None:
     """A net of random weights guesses badly; what is made of that depends on what it says it was trained for."""
-    save_block_net(random_net(hidden_size=tiny_llama().hidden_size), tmp_path)
+    BLOCK_NETS.save(random_net(hidden_size=tiny_llama().hidden_size), tmp_path)
     own = load_target(TargetSpec(model=model, dtype="fp32", device="cpu", max_num_seqs=1, max_model_len=64))
     fp16 = DrafterOrigin(weights="w", model="tiny", fingerprint="0", dtype="torch.float16")
     assert re.search(r"whether with these weights cannot be told in torch\.float32", check_origin(fp16, own).detail)

@@ -13,7 +13,7 @@ from benchmarks.harness.tiny import VOCAB_SIZE
 from drafters.context import DrafterContext
 from drafters.dflash import DFlash
 from drafters.registry import build_drafter, parse_config
-from modeling.block_checkpoint import load_block_net, read_config
+from modeling.block_checkpoint import BLOCK_NETS
 from modeling.checkpoint_files import Checkpoint
 from modeling.noise import gumbel
 from modeling.target_ends import read_ends
@@ -54,7 +54,7 @@ def build(method: str, net: Path, target: Path, *, seqs: int = 4, **keys: Any) -
 def by_formula(net_folder: Path, target: Path, text: Sequence[int], params: SamplingParams, steps: int) -> Formula:
     """Tokens and survival of a draft after `text`: one block alone, then one position after the other."""
     checkpoint = Checkpoint(str(net_folder))
-    net = load_block_net(checkpoint, read_config(checkpoint)).float()
+    net = BLOCK_NETS.load(checkpoint, BLOCK_NETS.read_config(checkpoint)).float()
     ends = read_ends(Checkpoint(str(target)), torch.float32)
     features = features_of(text[:-1]).float()
     contexts = [(k[None], v[None]) for k, v in net.context(features, torch.arange(len(features)))]

@@ -12,7 +12,7 @@ import torch
 from drafters.eagle_drafter import EagleDrafter
 from drafters.registry import build_drafter, parse_config
 from modeling.checkpoint_files import Checkpoint
-from modeling.eagle_checkpoint import load_eagle_net, read_config, save_eagle_net
+from modeling.eagle_checkpoint import EAGLE_NETS
 from modeling.noise import gumbel
 from modeling.target_ends import read_ends
 from protos.messages import DraftChunk
@@ -27,7 +27,7 @@ Path_ = tuple[int, ...]
 
 def save(folder: Path, **changes: Any) -> Path:
     """A random net for the tiny target, which has one layer."""
-    save_eagle_net(random_net(**({"feature_layers": (0,)} | changes)), folder)
+    EAGLE_NETS.save(random_net(**({"feature_layers": (0,)} | changes)), folder)
     return folder
 
 
@@ -48,7 +48,7 @@ class Formula:
 
     def __init__(self, folder: Path, target: Path) -> None:
         checkpoint = Checkpoint(str(folder))
-        net = load_eagle_net(checkpoint, read_config(checkpoint))
+        net = EAGLE_NETS.load(checkpoint, EAGLE_NETS.read_config(checkpoint))
         ends = read_ends(Checkpoint(str(target)), torch.float32)
         self.plain = PlainEagle(net)
         self.ids = net.target_ids(torch.arange(net.config.draft_vocab_size))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from modeling.block_checkpoint import save_block_net
+from modeling.block_checkpoint import BLOCK_NETS
 from tests.drafters.block_drafters import build
 from tests.fakes.block_nets import DSPARK, random_net
 
@@ -30,7 +30,7 @@ from tests.fakes.block_nets import DSPARK, random_net
 def test_refusals(
     checkpoint: Path, tmp_path: Path, method: str, changes: dict[str, Any], keys: dict[str, Any], message: str
 ) -> None:
-    save_block_net(random_net(**changes), tmp_path)
+    BLOCK_NETS.save(random_net(**changes), tmp_path)
     with pytest.raises(ValueError, match=message):
         build(method, tmp_path, checkpoint, **keys)
 
@@ -38,7 +38,7 @@ def test_refusals(
 def test_fewer_slots_than_sequences_are_said(
     checkpoint: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    save_block_net(random_net(), tmp_path)
+    BLOCK_NETS.save(random_net(), tmp_path)
     with caplog.at_level(logging.WARNING):
         build("dflash", tmp_path, checkpoint, seqs=9, draft_kv_cache_gib=0.01)
     assert "draft_kv_cache_gib holds 5 of the 9 sequences" in caplog.text

@@ -14,7 +14,7 @@ from drafters.block_config import DFlashConfig
 from drafters.block_model import load_block_model
 from drafters.dflash import DFlash
 from drafters.featured import INGEST_ROWS
-from modeling.block_checkpoint import save_block_net
+from modeling.block_checkpoint import BLOCK_NETS
 from protos.interfaces import AsyncDrafter, Drafter
 from protos.messages import DraftChunk, DraftQuery
 from protos.sampling_params import SamplingParams
@@ -48,7 +48,7 @@ class FeaturedContract(DrafterContract):
 @pytest.fixture(scope="module")
 def net(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("net")
-    save_block_net(random_net(), folder)
+    BLOCK_NETS.save(random_net(), folder)
     return folder
 
 
@@ -79,7 +79,7 @@ def draft(drafter: DFlash, text: tuple[int, ...], *, seen: int = 0, **options: A
 def test_drafts_follow_the_formula(
     checkpoint: Path, tmp_path: Path, changes: dict[str, Any], params: SamplingParams
 ) -> None:
-    save_block_net(random_net(**changes), tmp_path)
+    BLOCK_NETS.save(random_net(**changes), tmp_path)
     drafter = build("dflash", tmp_path, checkpoint)
     for length in (1, 2, 17, 40):
         tokens, survival = by_formula(tmp_path, checkpoint, TEXT[:length], params, 5)
@@ -90,7 +90,7 @@ def test_drafts_follow_the_formula(
 
 
 def test_a_reduced_vocabulary_proposes_its_own_ids(checkpoint: Path, tmp_path: Path) -> None:
-    save_block_net(random_net(draft_vocab=REDUCED), tmp_path)
+    BLOCK_NETS.save(random_net(draft_vocab=REDUCED), tmp_path)
     drafter = build("dflash", tmp_path, checkpoint)
     drawn = {token for n in range(2, 40) for token in draft(drafter, TEXT[:n], params=NOISY, request_id=str(n)).tokens}
     assert len(drawn) > 10

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from modeling.block_checkpoint import save_block_net
+from modeling.block_checkpoint import BLOCK_NETS
 from protos.interfaces import Drafter
 from protos.sampling_params import SamplingParams
 from tests.drafters.block_drafters import build, by_formula, featured
@@ -20,7 +20,7 @@ from tests.fakes.queries import GREEDY, query
 @pytest.fixture(scope="module")
 def net(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("net")
-    save_block_net(random_net(**DSPARK), folder)
+    BLOCK_NETS.save(random_net(**DSPARK), folder)
     return folder
 
 
@@ -47,7 +47,7 @@ class TestDSpark(FeaturedContract):
 def test_drafts_follow_the_formula(
     checkpoint: Path, tmp_path: Path, changes: dict[str, Any], params: SamplingParams
 ) -> None:
-    save_block_net(random_net(**(DSPARK | changes)), tmp_path)
+    BLOCK_NETS.save(random_net(**(DSPARK | changes)), tmp_path)
     drafter = build("dspark", tmp_path, checkpoint)
     for length in (1, 2, 17, 40):
         tokens, survival = by_formula(tmp_path, checkpoint, TEXT[:length], params, 5)
@@ -58,7 +58,7 @@ def test_drafts_follow_the_formula(
 
 
 def test_batch_draws_what_each_draws_alone(checkpoint: Path, tmp_path: Path) -> None:
-    save_block_net(random_net(**(DSPARK | {"markov": "rnn", "draft_vocab": REDUCED})), tmp_path)
+    BLOCK_NETS.save(random_net(**(DSPARK | {"markov": "rnn", "draft_vocab": REDUCED})), tmp_path)
     params = [GREEDY, NOISY, SamplingParams(temperature=1, seed=3, top_p=0.8)]
     queries = [
         featured(query(TEXT[i : 4 + 9 * i], request_id=str(i), budget=5 - i, params=own))

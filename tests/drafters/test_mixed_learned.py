@@ -13,7 +13,7 @@ import torch
 from drafters.mixed import Mixed
 from drafters.mixed_config import MixedConfig
 from drafters.registry import build_drafter, build_fusion, parse_config, resolved
-from modeling.block_checkpoint import save_block_net
+from modeling.block_checkpoint import BLOCK_NETS
 from modeling.features import JoinedFusion
 from modeling.target import TargetSpec, load_target
 from protos.interfaces import Drafter
@@ -36,8 +36,8 @@ TEXT = tuple((7 * i) % 250 for i in range(30))
 @pytest.fixture(scope="module")
 def nets(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("nets")
-    save_block_net(random_net(), folder / "dflash")
-    save_block_net(random_net(seed=1, **DSPARK), folder / "dspark")
+    BLOCK_NETS.save(random_net(), folder / "dflash")
+    BLOCK_NETS.save(random_net(seed=1, **DSPARK), folder / "dspark")
     return {name: str(folder / name) for name in ("dflash", "dspark")}
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pkgutil import resolve_name
+
 import pytest
 
 from drafters.block_config import DFlashConfig, DSparkConfig
@@ -66,6 +70,23 @@ def test_errors_name_the_value_and_the_known_ones(given: dict[str, object], mess
 
 def test_every_method_has_a_length() -> None:
     assert all("num_speculative_tokens" in method.config.__dataclass_fields__ for method in METHODS.values())
+
+
+def test_what_makes_drafters_and_fusions_is_there() -> None:
+    makers = [maker for each in METHODS.values() for maker in (each.build, each.fusion) if maker is not None]
+    assert all(callable(resolve_name(maker)) for maker in makers)
+
+
+@pytest.mark.parametrize("given", [{"method": "suffix"}, {"method": "mixed", "drafters": [{"method": "suffix"}]}])
+def test_a_drafter_without_a_model_starts_without_torch(given: dict[str, object]) -> None:
+    probe = (
+        "import sys; from drafters.context import DrafterContext; from drafters.registry import *\n"
+        f"config, context = parse_config({given}), DrafterContext(target='t', vocab_size=100)\n"
+        "print(build_fusion(config, context), type(build_drafter(config, context)).__name__)\n"
+        "print(sorted({'torch', 'transformers'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[1:] == ["[]"]
 
 
 def test_length_of_the_configuration_bounds_drafts() -> None:

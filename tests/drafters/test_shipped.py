@@ -13,7 +13,7 @@ from drafters import shipped
 from drafters.dflash import DFlash
 from drafters.registry import build_drafter, build_fusion, parse_config, resolved
 from drafters.suffix_config import SuffixConfig
-from modeling.block_checkpoint import save_block_net
+from modeling.block_checkpoint import BLOCK_NETS
 from services.config import EngineArgs
 from tests.drafters.block_drafters import context
 from tests.fakes.block_nets import random_net
@@ -28,7 +28,7 @@ def weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of shipped weights, with those of dflash for TARGET in it, and of nothing else."""
     folder = tmp_path / "weights"
     monkeypatch.setattr(shipped, "WEIGHTS", folder)
-    save_block_net(random_net(), folder / TARGET / "dflash")
+    BLOCK_NETS.save(random_net(), folder / TARGET / "dflash")
     return folder
 
 

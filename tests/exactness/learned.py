@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from modeling.block_checkpoint import save_block_net
-from modeling.eagle_checkpoint import save_eagle_net
+from modeling.block_checkpoint import BLOCK_NETS
+from modeling.eagle_checkpoint import EAGLE_NETS
 from tests.exactness.rig import Reference
 from tests.fakes import block_nets, eagle_nets
 
@@ -21,11 +21,11 @@ Make = Callable[..., str]
 
 
 def block(folder: Path, **changes: Any) -> None:
-    save_block_net(block_nets.random_net(**changes), folder)
+    BLOCK_NETS.save(block_nets.random_net(**changes), folder)
 
 
 def eagle(folder: Path, **changes: Any) -> None:
-    save_eagle_net(eagle_nets.random_net(**changes), folder)
+    EAGLE_NETS.save(eagle_nets.random_net(**changes), folder)
 
 
 LEARNED: dict[str, Callable[[Make], dict[str, Any]]] = {

@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from benchmarks.harness.tiny import VOCAB_SIZE, save_tiny, tiny_llama
-from modeling.block_checkpoint import load_block_net, load_fusion, read_config, save_block_net
+from modeling.block_checkpoint import BLOCK_NETS
 from modeling.checkpoint_files import INDEX, WEIGHTS, Checkpoint
 from modeling.net_checkpoint import check_target
 from modeling.target_ends import read_ends
@@ -19,23 +19,23 @@ from tests.fakes.block_nets import DSPARK, random_net
 
 
 def read(folder: Path) -> Any:
-    return read_config(Checkpoint(str(folder)))
+    return BLOCK_NETS.read_config(Checkpoint(str(folder)))
 
 
 @pytest.mark.parametrize("changes", [{}, DSPARK | {"draft_vocab": (9, 4, 200)}, {"mask_token_id": 5}])
 def test_what_was_saved_is_loaded(tmp_path: Path, changes: dict[str, Any]) -> None:
     net = random_net(**changes)
-    save_block_net(net, tmp_path)
+    BLOCK_NETS.save(net, tmp_path)
     checkpoint = Checkpoint(str(tmp_path))
-    config = read_config(checkpoint)
+    config = BLOCK_NETS.read_config(checkpoint)
     assert config == net.config
-    loaded = load_block_net(checkpoint, config)
+    loaded = BLOCK_NETS.load(checkpoint, config)
     assert loaded.dtype == torch.bfloat16
     for name, tensor in net.state_dict().items():
         torch.testing.assert_close(loaded.state_dict()[name].to(tensor.dtype), tensor, rtol=0.01, atol=0)
     assert loaded.draft_ids(torch.tensor([200])).tolist() == net.draft_ids(torch.tensor([200])).tolist()
     taps = [torch.randn(3, 32, dtype=torch.bfloat16)]
-    assert torch.equal(load_fusion(checkpoint, config)(taps), loaded.fusion(taps))
+    assert torch.equal(BLOCK_NETS.load_fusion(checkpoint, config)(taps), loaded.fusion(taps))
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_what_was_saved_is_loaded(tmp_path: Path, changes: dict[str, Any]) -> No
     ],
 )
 def test_a_config_that_cannot_be(tmp_path: Path, key: str, value: object, message: str) -> None:
-    save_block_net(random_net(), tmp_path)
+    BLOCK_NETS.save(random_net(), tmp_path)
     path = tmp_path / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {key: value}))
     with pytest.raises(ValueError, match=message):
@@ -62,7 +62,7 @@ def test_a_config_that_cannot_be(tmp_path: Path, key: str, value: object, messag
 
 
 def test_a_config_that_lacks_a_key(tmp_path: Path) -> None:
-    save_block_net(random_net(), tmp_path)
+    BLOCK_NETS.save(random_net(), tmp_path)
     path = tmp_path / "config.json"
     config = json.loads(path.read_text())
     del config["num_heads"]
@@ -73,7 +73,7 @@ def test_a_config_that_lacks_a_key(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("ids", [[5, 5], [3, 258], [-1], []])
 def test_a_draft_vocabulary_that_cannot_be(tmp_path: Path, ids: list[int]) -> None:
-    save_block_net(random_net(draft_vocab=(1, 2)), tmp_path)
+    BLOCK_NETS.save(random_net(draft_vocab=(1, 2)), tmp_path)
     tensors = load_file(tmp_path / WEIGHTS)
     save_file(tensors | {"d2t": torch.tensor(ids, dtype=torch.int64)}, tmp_path / WEIGHTS)
     with pytest.raises(ValueError, match="d2t must be different token ids below vocab_size 258"):
@@ -81,26 +81,26 @@ def test_a_draft_vocabulary_that_cannot_be(tmp_path: Path, ids: list[int]) -> No
 
 
 def test_weights_that_are_not_its_config_s(tmp_path: Path) -> None:
-    save_block_net(random_net(), tmp_path)
+    BLOCK_NETS.save(random_net(), tmp_path)
     checkpoint, tensors = Checkpoint(str(tmp_path)), load_file(tmp_path / WEIGHTS)
-    config = read_config(checkpoint)
+    config = BLOCK_NETS.read_config(checkpoint)
     for changed, message in (
         ({"norm.weight": torch.ones(16)}, r"tensor norm.weight of .* is \[16\], but by config.json it is \[32\]"),
         ({"extra": torch.ones(1)}, "have, but config.json does not, extra"),
     ):
         save_file(tensors | changed, tmp_path / WEIGHTS)
         with pytest.raises(ValueError, match=message):
-            load_block_net(Checkpoint(str(tmp_path)), config)
+            BLOCK_NETS.load(Checkpoint(str(tmp_path)), config)
     del tensors["norm.weight"]
     save_file(tensors, tmp_path / WEIGHTS)
     with pytest.raises(ValueError, match=r"lack norm.weight"):
-        load_block_net(Checkpoint(str(tmp_path)), config)
+        BLOCK_NETS.load(Checkpoint(str(tmp_path)), config)
 
 
 def test_files_that_are_not_there(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"has no config.json"):
         read(tmp_path)
-    save_block_net(random_net(), tmp_path)
+    BLOCK_NETS.save(random_net(), tmp_path)
     (tmp_path / WEIGHTS).write_bytes(b"cut off")
     with pytest.raises(ValueError, match="could not be read"):
         read(tmp_path)
@@ -122,10 +122,10 @@ def test_files_that_are_not_there(tmp_path: Path) -> None:
 )
 def test_another_target_is_refused(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
     target = Checkpoint(str(save_tiny(tmp_path / "target")))
-    save_block_net(random_net(**changes), tmp_path / "net")
+    BLOCK_NETS.save(random_net(**changes), tmp_path / "net")
     net = Checkpoint(str(tmp_path / "net"))
     with pytest.raises(ValueError, match=message):
-        check_target(read_config(net), net, target)
+        check_target(BLOCK_NETS.read_config(net), net, target)
     fitting = random_net(hidden_size=64, feature_layers=(0, 1)).config
     check_target(fitting, net, target)
 
@@ -159,6 +159,6 @@ def test_weights_in_several_files(tmp_path: Path) -> None:
 
 
 def test_a_revision_of_a_directory(tmp_path: Path) -> None:
-    save_block_net(random_net(), tmp_path)
+    BLOCK_NETS.save(random_net(), tmp_path)
     with pytest.raises(ValueError, match="revision is 'main'"):
         Checkpoint(str(tmp_path), "main")

@@ -10,9 +10,9 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from modeling.block_checkpoint import save_block_net
+from modeling.block_checkpoint import BLOCK_NETS
 from modeling.checkpoint_files import WEIGHTS, Checkpoint
-from modeling.eagle_checkpoint import load_eagle_fusion, load_eagle_net, read_config, save_eagle_net
+from modeling.eagle_checkpoint import EAGLE_NETS
 from tests.fakes import block_nets
 from tests.fakes.eagle_nets import EAGLE_31, random_net
 
@@ -28,17 +28,17 @@ from tests.fakes.eagle_nets import EAGLE_31, random_net
 )
 def test_what_was_saved_is_loaded(tmp_path: Path, changes: dict[str, Any]) -> None:
     net = random_net(**changes)
-    save_eagle_net(net, tmp_path)
+    EAGLE_NETS.save(net, tmp_path)
     checkpoint = Checkpoint(str(tmp_path))
-    config = read_config(checkpoint)
+    config = EAGLE_NETS.read_config(checkpoint)
     assert config == net.config
-    loaded = load_eagle_net(checkpoint, config)
+    loaded = EAGLE_NETS.load(checkpoint, config)
     assert loaded.dtype == torch.bfloat16
     for name, tensor in net.state_dict().items():
         torch.testing.assert_close(loaded.state_dict()[name].to(tensor.dtype), tensor, rtol=0.01, atol=0)
     assert loaded.draft_ids(torch.tensor([200])).tolist() == net.draft_ids(torch.tensor([200])).tolist()
     taps = [torch.randn(3, 32, dtype=torch.bfloat16)] * 2
-    assert torch.equal(load_eagle_fusion(checkpoint, config)(taps), loaded.fusion(taps))
+    assert torch.equal(EAGLE_NETS.load_fusion(checkpoint, config)(taps), loaded.fusion(taps))
 
 
 @pytest.mark.parametrize(
@@ -54,24 +54,24 @@ def test_what_was_saved_is_loaded(tmp_path: Path, changes: dict[str, Any]) -> No
     ],
 )
 def test_a_config_that_cannot_be(tmp_path: Path, key: str, value: object, message: str) -> None:
-    save_eagle_net(random_net(), tmp_path)
+    EAGLE_NETS.save(random_net(), tmp_path)
     path = tmp_path / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {key: value}))
     with pytest.raises(ValueError, match=message):
-        read_config(Checkpoint(str(tmp_path)))
+        EAGLE_NETS.read_config(Checkpoint(str(tmp_path)))
 
 
 def test_weights_that_are_not_its_config_s(tmp_path: Path) -> None:
-    save_eagle_net(random_net(), tmp_path)
+    EAGLE_NETS.save(random_net(), tmp_path)
     tensors = load_file(tmp_path / WEIGHTS)
-    config = read_config(Checkpoint(str(tmp_path)))
+    config = EAGLE_NETS.read_config(Checkpoint(str(tmp_path)))
     save_file(tensors | {"fusion.norms.0.weight": torch.ones(32)}, tmp_path / WEIGHTS)
-    for load in (load_eagle_net, load_eagle_fusion):
+    for load in (EAGLE_NETS.load, EAGLE_NETS.load_fusion):
         with pytest.raises(ValueError, match=r"have, but config.json does not, fusion.norms.0.weight"):
             load(Checkpoint(str(tmp_path)), config)
 
 
 def test_a_net_of_another_kind_is_refused(tmp_path: Path) -> None:
-    save_block_net(block_nets.random_net(), tmp_path)
+    BLOCK_NETS.save(block_nets.random_net(), tmp_path)
     with pytest.raises(ValueError, match="is of model_type 'paradraft_block_net', but EAGLE nets"):
-        read_config(Checkpoint(str(tmp_path)))
+        EAGLE_NETS.read_config(Checkpoint(str(tmp_path)))

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from benchmarks.harness.tiny import VOCAB_SIZE
-from modeling.block_checkpoint import load_block_net, load_fusion, read_config
+from modeling.block_checkpoint import BLOCK_NETS
 from modeling.block_net import BlockNet
 from modeling.checkpoint_files import Checkpoint
 from tests.modeling.published import HIDDEN
@@ -52,11 +52,11 @@ PUBLISHED = [
 
 
 def read(folder: Path) -> Any:
-    return read_config(Checkpoint(str(folder)))
+    return BLOCK_NETS.read_config(Checkpoint(str(folder)))
 
 
 def load(folder: Path) -> BlockNet:
-    return load_block_net(Checkpoint(str(folder)), read(folder)).double().eval()
+    return BLOCK_NETS.load(Checkpoint(str(folder)), read(folder)).double().eval()
 
 
 @torch.inference_mode()
@@ -109,7 +109,7 @@ def test_layers_read_and_what_predicts(tmp_path: Path, config: dict[str, Any]) -
     assert net.config.mask_token_id == MASK
     taps = [torch.randn(3, HIDDEN), torch.randn(3, HIDDEN)]
     checkpoint = Checkpoint(str(folder))
-    assert torch.equal(load_fusion(checkpoint, net.config)(taps).double(), net.float().fusion(taps).double())
+    assert torch.equal(BLOCK_NETS.load_fusion(checkpoint, net.config)(taps).double(), net.float().fusion(taps).double())
 
 
 def test_where_layers_follow_from_the_depth(tmp_path: Path) -> None:

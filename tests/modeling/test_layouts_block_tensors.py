@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import save_file
 
 from benchmarks.harness.tiny import save_tiny
-from modeling.block_checkpoint import load_fusion, read_config
+from modeling.block_checkpoint import BLOCK_NETS
 from modeling.block_net import BlockNet
 from modeling.checkpoint_files import PICKLED, WEIGHTS, Checkpoint
 from modeling.net_checkpoint import check_target
@@ -87,5 +87,5 @@ def test_norms_stored_wider_than_the_rest(tmp_path: Path) -> None:
     folder, tensors = publish_block(tmp_path, Z_LAB)
     save_file({name: t if "norm" in name else t.bfloat16() for name, t in tensors.items()}, folder / WEIGHTS)
     checkpoint = Checkpoint(str(folder))
-    fusion = load_fusion(checkpoint, read_config(checkpoint))
+    fusion = BLOCK_NETS.load_fusion(checkpoint, BLOCK_NETS.read_config(checkpoint))
     assert {each.dtype for each in fusion.parameters()} == {torch.float32}

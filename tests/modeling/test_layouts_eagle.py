@@ -13,8 +13,9 @@ from safetensors.torch import save_file
 
 from benchmarks.harness.tiny import VOCAB_SIZE, save_tiny, tiny_llama
 from modeling.checkpoint_files import PICKLED, WEIGHTS, Checkpoint
-from modeling.eagle_checkpoint import check_target, load_eagle_fusion, load_eagle_net, read_config
+from modeling.eagle_checkpoint import EAGLE_NETS
 from modeling.eagle_net import EagleNet
+from modeling.net_checkpoint import check_target
 from tests.modeling.published import HIDDEN
 from tests.modeling.published_eagles import (
     DEEPSPEC_EAGLE,
@@ -59,9 +60,8 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
 
 def load(folder: Path, target: Checkpoint | None) -> EagleNet:
     checkpoint = Checkpoint(str(folder))
-    return (
-        load_eagle_net(checkpoint, read_config(checkpoint, target)).double().eval().requires_grad_(requires_grad=False)
-    )
+    net = EAGLE_NETS.load(checkpoint, EAGLE_NETS.read_config(checkpoint, target))
+    return net.double().eval().requires_grad_(requires_grad=False)
 
 
 @torch.inference_mode()
@@ -128,17 +128,18 @@ def test_p_eagle_drafts_are_those_of_the_published_tensors(
 def test_the_verifier_s_part_is_the_net_s(tmp_path: Path) -> None:
     folder, _ = publish_eagle(tmp_path, SPECULATORS_EAGLE, fc_norm=True)
     checkpoint = Checkpoint(str(folder))
-    config = read_config(checkpoint)
+    config = EAGLE_NETS.read_config(checkpoint)
     taps = [torch.randn(2, HIDDEN) for _ in range(TAPS)]
-    assert torch.equal(load_eagle_fusion(checkpoint, config)(taps), load_eagle_net(checkpoint, config).fusion(taps))
+    fusion, net = EAGLE_NETS.load_fusion(checkpoint, config), EAGLE_NETS.load(checkpoint, config)
+    assert torch.equal(fusion(taps), net.fusion(taps))
 
 
 def test_offsets_are_no_ids(tmp_path: Path, target: Checkpoint) -> None:
     folder, tensors = publish_eagle(tmp_path, SAFEAILAB)
-    assert read_config(Checkpoint(str(folder)), target).draft_vocab == IDS
+    assert EAGLE_NETS.read_config(Checkpoint(str(folder)), target).draft_vocab == IDS
     save_file(tensors | {"d2t": torch.tensor(IDS)}, folder / WEIGHTS)
     with pytest.raises(ValueError, match=r"d2t and t2d of .* name different tokens"):
-        read_config(Checkpoint(str(folder)), target)
+        EAGLE_NETS.read_config(Checkpoint(str(folder)), target)
 
 
 def test_pickled_as_most_are(tmp_path: Path, target: Checkpoint) -> None:
@@ -185,7 +186,7 @@ def test_what_an_eagle_net_cannot_express_is_refused(
     folder, _ = publish_eagle(tmp_path, config)
     (folder / "config.json").write_text(json.dumps(config | changes))
     with pytest.raises(ValueError, match=message):
-        read_config(Checkpoint(str(folder)), target)
+        EAGLE_NETS.read_config(Checkpoint(str(folder)), target)
 
 
 @pytest.mark.parametrize("config", [SAFEAILAB, DEEPSPEC_EAGLE, SPECULATORS_EAGLE, PEAGLE])
@@ -214,17 +215,17 @@ def test_p_eagle_needs_an_embedding_of_its_own(tmp_path: Path) -> None:
 def test_another_target_is_refused(tmp_path: Path, target: Checkpoint) -> None:
     folder, _ = publish_eagle(tmp_path / "net", SAFEAILAB)
     net, wider = Checkpoint(str(folder)), Checkpoint(str(save_tiny(tmp_path / "wider")))
-    check_target(read_config(net, target), net, target)
+    check_target(EAGLE_NETS.read_config(net, target), net, target)
     with pytest.raises(ValueError, match=r"feature_layers \[1, 0, -2\] must be ascending"):
-        read_config(net, wider)
+        EAGLE_NETS.read_config(net, wider)
     deep, _ = publish_eagle(tmp_path / "deep", SPECULATORS_EAGLE, eagle_aux_hidden_state_layer_ids=[2, 4, 9])
     with pytest.raises(ValueError, match=r"reads target layer 8, but .* has 8 layers"):
-        check_target(read_config(Checkpoint(str(deep))), Checkpoint(str(deep)), target)
+        check_target(EAGLE_NETS.read_config(Checkpoint(str(deep))), Checkpoint(str(deep)), target)
     with pytest.raises(ValueError, match=r"hidden_size 32, but that of .* is 64"):
-        check_target(read_config(Checkpoint(str(deep))), Checkpoint(str(deep)), wider)
+        check_target(EAGLE_NETS.read_config(Checkpoint(str(deep))), Checkpoint(str(deep)), wider)
 
 
 def test_layers_that_depend_on_a_target_need_it(tmp_path: Path) -> None:
     folder, _ = publish_eagle(tmp_path, SAFEAILAB)
     with pytest.raises(ValueError, match="follow from its target's num_hidden_layers"):
-        read_config(Checkpoint(str(folder)))
+        EAGLE_NETS.read_config(Checkpoint(str(folder)))

@@ -11,7 +11,7 @@ import torch
 from benchmarks.harness.tiny import save_tiny, tiny_llama
 from drafters.block_model import BlockModel
 from drafters.registry import build_drafter
-from modeling.block_checkpoint import save_block_net
+from modeling.block_checkpoint import BLOCK_NETS
 from modeling.target import Target, load_target
 from services.config import EngineArgs
 from services.in_process import drafter_context, local_drafter
@@ -23,7 +23,7 @@ VOCABULARY = tuple(range(32, 128))
 def make(folder: Path, net: dict[str, Any], *, tied: bool = True, **keys: Any) -> tuple[EngineArgs, Target]:
     config = tiny_llama()
     config.tie_word_embeddings = tied
-    save_block_net(random_net(hidden_size=config.hidden_size, **net), folder / "net")
+    BLOCK_NETS.save(random_net(hidden_size=config.hidden_size, **net), folder / "net")
     options = {
         "model": str(save_tiny(folder / "target", config)),
         "dtype": "bf16",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.harness.tiny import tiny_llama
-from modeling.block_checkpoint import save_block_net
+from modeling.block_checkpoint import BLOCK_NETS
 from protos.messages import Request
 from protos.sampling_params import SamplingParams
 from services.backend import Refusal, Speculation
@@ -28,7 +28,7 @@ REQUEST = Request(
 
 @pytest.fixture
 async def service(model: str, tmp_path: Path) -> AsyncIterator[VerifierService]:
-    save_block_net(random_net(hidden_size=tiny_llama().hidden_size, **DSPARK), tmp_path)
+    BLOCK_NETS.save(random_net(hidden_size=tiny_llama().hidden_size, **DSPARK), tmp_path)
     speculative = {"method": "dspark", "model": str(tmp_path), "num_speculative_tokens": 4, "transport": "local"}
     options = {"model": model, "device": "cpu", "max_num_seqs": 2, "max_model_len": 64}
     args = AppArgs.model_validate(options | {"speculative_config": speculative})

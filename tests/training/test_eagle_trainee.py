@@ -20,7 +20,7 @@ from drafters.training.losses import LOSSES
 from drafters.training.parallel_trainee import ParallelTrainee
 from drafters.training.recipe import Recipe, make_recipe
 from modeling.checkpoint_files import Checkpoint
-from modeling.eagle_checkpoint import load_eagle_net, read_config
+from modeling.eagle_checkpoint import EAGLE_NETS
 from modeling.eagle_net import EagleNet
 from modeling.target import Target
 from modeling.target_ends import TargetEnds, read_ends
@@ -205,7 +205,7 @@ def test_the_loss_falls_and_drafts_live_longer(
     assert last.loss < first.loss
     assert last.expected_length > first.expected_length
     checkpoint = Checkpoint(str(tmp_path))
-    net = load_eagle_net(checkpoint, read_config(checkpoint))
+    net = EAGLE_NETS.load(checkpoint, EAGLE_NETS.read_config(checkpoint))
     assert net.config.slots == ("none" if kind == "eagle3" else kind)
 
 

@@ -15,7 +15,7 @@ from drafters.training.losses import LOSSES, LossWeights
 from drafters.training.ranks import Ranks
 from drafters.training.recipe import Recipe, make_recipe
 from drafters.training.run import Sitting
-from modeling.block_checkpoint import load_block_net, read_config
+from modeling.block_checkpoint import BLOCK_NETS
 from modeling.checkpoint_files import Checkpoint
 from modeling.target import Target
 from tests.training.runs import Bench, same, state_of
@@ -69,7 +69,7 @@ def test_a_run_is_not_overwritten_nor_resumed_as_another(bench: Bench, tmp_path:
 def test_the_best_look_is_published_with_its_provenance(bench: Bench, tmp_path: Path) -> None:
     seen = bench.train(tmp_path)
     checkpoint = Checkpoint(str(tmp_path))
-    net = load_block_net(checkpoint, read_config(checkpoint))
+    net = BLOCK_NETS.load(checkpoint, BLOCK_NETS.read_config(checkpoint))
     assert net.config.draft_vocab is not None
     assert len(net.config.draft_vocab) == 24
     about = json.loads((tmp_path / "provenance.json").read_text())
