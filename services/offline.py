@@ -12,13 +12,14 @@ from types import TracebackType
 from typing import Any
 
 from modeling.target import Target, load_target
-from protos.messages import Finish, Request, Verdict
+from protos.messages import Finish, Request, Speculative, Verdict
 from protos.sampling_params import SamplingParams
 from protos.seeds import expand
 from services.config import EngineArgs
 from services.in_process import fusion_for, local_drafter
 from services.interrupts import held_interrupts
 from services.outputs import RequestOutput, completion
+from services.per_prompt import SpeculationGiven, sampling_params_of, speculation_of
 from services.progress import GenerationBar
 from services.prompts import EncodedPrompt, Message, Prompt, encode, encode_chats
 from verifier.admission import QueueFullError, admissible
@@ -49,6 +50,7 @@ class LLM:
 
     def _start(self, target: Target, args: EngineArgs) -> None:
         self._target = target
+        self._speculative_config = args.speculative_config
         self._drafter = local_drafter(args, target)
         self._engine = Engine(target, args.engine_config(), self._drafter, fusion_for(args, target))
         self._numbers = itertools.count()
@@ -60,32 +62,42 @@ class LLM:
         prompts: Prompt | Sequence[Prompt],
         sampling_params: SamplingParams | Sequence[SamplingParams] | None = None,
         *,
+        speculative: SpeculationGiven = None,
         use_tqdm: bool = True,
     ) -> list[RequestOutput]:
         """Answers each prompt, in order.
 
         A prompt is a string, token ids, or a mapping with `prompt` or `prompt_token_ids`. One `sampling_params` for all
-        or one for each; none means `SamplingParams()`: temperature 1 and 16 tokens, as in vLLM. ValueError before
-        anything runs where a prompt does not fit the model. RuntimeError where a request failed on the way.
+        or one for each; none means `SamplingParams()`: temperature 1 and 16 tokens, as in vLLM. `speculative`, the
+        HTTP body's, likewise: `{"enabled": False}`, fewer `num_speculative_tokens` than configured, or the `method` of
+        one of several drafters. ValueError before anything runs where a prompt does not fit the model, or an option
+        the drafter. RuntimeError where a request failed on the way.
         """
-        return self._answer(encode(prompts, self.get_tokenizer()), sampling_params, show_progress=use_tqdm)
+        encoded = encode(prompts, self.get_tokenizer())
+        return self._answer(self._jobs(encoded, sampling_params, speculative), show_progress=use_tqdm)
 
     def chat(
         self,
         messages: Sequence[Message] | Sequence[Sequence[Message]],
         sampling_params: SamplingParams | Sequence[SamplingParams] | None = None,
         *,
+        speculative: SpeculationGiven = None,
         use_tqdm: bool = True,
         continue_final_message: bool = False,
     ) -> list[RequestOutput]:
         """`generate` for one conversation or several: messages of `role` and `content`, in the model's own template."""
         chats = encode_chats(messages, self.get_tokenizer(), continue_final_message=continue_final_message)
-        return self._answer(chats, sampling_params, show_progress=use_tqdm)
+        return self._answer(self._jobs(chats, sampling_params, speculative), show_progress=use_tqdm)
 
-    def stream(self, prompt: Prompt, sampling_params: SamplingParams | None = None) -> Iterator[Verdict]:
+    def stream(
+        self,
+        prompt: Prompt,
+        sampling_params: SamplingParams | None = None,
+        *,
+        speculative: Mapping[str, Any] | None = None,
+    ) -> Iterator[Verdict]:
         """The verdicts on one prompt as they come; closing the iterator aborts the request."""
-        (encoded,) = encode([prompt], self.get_tokenizer())
-        job = self._job(encoded, sampling_params or SamplingParams())
+        (job,) = self._jobs(encode([prompt], self.get_tokenizer()), sampling_params, speculative)
         if len(job.requests) > 1:
             raise ValueError(f"n is {len(job.requests)}; a stream has one answer, use generate() for several")
         yield from self._run(job.requests)
@@ -110,14 +122,7 @@ class LLM:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self.close()
 
-    def _answer(
-        self,
-        prompts: Sequence[EncodedPrompt],
-        sampling_params: SamplingParams | Sequence[SamplingParams] | None,
-        *,
-        show_progress: bool,
-    ) -> list[RequestOutput]:
-        jobs = [self._job(*pair) for pair in zip(prompts, _one_each(sampling_params, len(prompts)), strict=True)]
+    def _answer(self, jobs: Sequence[_Job], *, show_progress: bool) -> list[RequestOutput]:
         requests = [request for job in jobs for request in job.requests]
         for request in requests:  # the engine will ask again, but of the last one perhaps after an hour of work
             admissible(request, self._target)
@@ -130,10 +135,20 @@ class LLM:
                 bar.saw(verdict)
         return [job.output(verdicts) for job in jobs]
 
-    def _job(self, prompt: EncodedPrompt, params: SamplingParams) -> _Job:
+    def _jobs(
+        self,
+        prompts: Sequence[EncodedPrompt],
+        sampling_params: SamplingParams | Sequence[SamplingParams] | None,
+        speculative: SpeculationGiven,
+    ) -> list[_Job]:
+        params = sampling_params_of(sampling_params, len(prompts))
+        speculation = speculation_of(speculative, len(prompts), self._speculative_config)
+        return [self._job(*each) for each in zip(prompts, params, speculation, strict=True)]
+
+    def _job(self, prompt: EncodedPrompt, params: SamplingParams, speculative: Speculative) -> _Job:
         name = str(next(self._numbers))
         requests = tuple(
-            Request(request_id=f"{name}-{index}", prompt_ids=prompt.ids, params=child)
+            Request(request_id=f"{name}-{index}", prompt_ids=prompt.ids, params=child, speculative=speculative)
             for index, child in enumerate(expand(params))
         )
         return _Job(name=name, prompt=prompt, requests=requests)
@@ -206,13 +221,3 @@ class _Job:
                 for index, request in enumerate(self.requests)
             ),
         )
-
-
-def _one_each(params: SamplingParams | Sequence[SamplingParams] | None, count: int) -> Sequence[SamplingParams]:
-    if params is None or isinstance(params, SamplingParams):
-        return [params or SamplingParams()] * count
-    if isinstance(params, Mapping) or not all(isinstance(each, SamplingParams) for each in params):
-        raise ValueError(f"{str(params)[:80]!r} is no sampling_params; give SamplingParams(…), or one for each prompt")
-    if len(params) != count:
-        raise ValueError(f"{len(params)} sampling_params for {count} prompts; give one, or one for each prompt")
-    return params

@@ -9,7 +9,8 @@ from collections import defaultdict
 from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 
-from protos.messages import Tokens, Verdict
+from protos.field_error import FieldError
+from protos.messages import Speculative, Tokens, Verdict
 from services.backend import Backend, ModelCard, Verdicts
 from services.config import AppArgs
 from services.metrics import CONTENT_TYPE, exposition
@@ -25,7 +26,8 @@ from services.openai_api.prompts import chat_prompt, completion_prompts
 from services.openai_api.schema import ChatRequest, CompletionRequest, GenerationRequest
 from services.openai_api.stream import sse
 from services.openai_api.token_text import TokenText
-from services.openai_api.validation import parse, read_body, short
+from services.openai_api.validation import parse, read_body
+from services.request_fields import short
 
 logger = logging.getLogger(__name__)
 
@@ -90,14 +92,14 @@ class Endpoints:
     def _call(self, body: GenerationRequest, prompts: list[Tokens], *, tenant: str, prefix: str) -> Call:
         params = [sampling_params(body, prompt, self._card, self._args.limits) for prompt in prompts]
         self._check_holds(len(prompts), body.n)
-        self._check_method(body.speculative.method)
+        speculative = self._speculative(body)
         call_id = new_id(prefix)
         return Call(
             call_id=call_id,
             created=int(time.time()),
             body=body,
             prompts=tuple(prompts),
-            requests=requests_for(call_id, prompts, params, tenant=tenant, speculative=body.speculative.to_message()),
+            requests=requests_for(call_id, prompts, params, tenant=tenant, speculative=speculative),
         )
 
     def _check_holds(self, num_prompts: int, n: int) -> None:
@@ -110,14 +112,11 @@ class Endpoints:
                 "n" if n > 1 else "prompt",
             )
 
-    def _check_method(self, method: str | None) -> None:
-        speculative = self._args.speculative_config
-        known = speculative.methods if speculative else ()
-        if method is not None and method not in known:
-            remedy = f"use {' or '.join(map(repr, known))}, or leave it out" if known else "it has none; leave it out"
-            raise invalid(
-                f"speculative.method is {short(method)}, no drafter of this server; {remedy}", "speculative.method"
-            )
+    def _speculative(self, body: GenerationRequest) -> Speculative:
+        try:
+            return body.speculative.to_message(self._args.speculative_config)
+        except FieldError as error:
+            raise invalid(str(error), error.field) from None
 
     def _check_model(self, name: str) -> None:
         if name != self._args.public_name:

@@ -11,7 +11,7 @@ from services.backend import ModelCard
 from services.config import Limits
 from services.openai_api.errors import invalid
 from services.openai_api.schema import GenerationRequest
-from services.openai_api.validation import short
+from services.request_fields import short
 
 _TOKEN_ID = re.compile("0|[1-9][0-9]{0,8}")  # one way to write each: two keys of one token would hide a value
 

@@ -2,51 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
+from pydantic_core import ErrorDetails
 
 from protos.field_error import FieldError
-from protos.messages import Speculative
 from protos.sampling_params import MAX_LOGPROBS
+from services.request_fields import RequestFields
+from services.speculative_options import SpeculativeFields
 
 
-class _Body(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, protected_namespaces=())
-
-    @model_validator(mode="before")
-    @classmethod
-    def _null_is_left_out(cls, fields: Any) -> Any:
-        if not isinstance(fields, dict):
-            return fields
-        return {name: value for name, value in fields.items() if value is not None or name not in cls.model_fields}
-
-
-class StreamOptions(_Body):
+class StreamOptions(RequestFields):
     """include_usage: one last chunk with the usage. continuous_usage_stats (vLLM's): usage so far in every chunk."""
 
     include_usage: bool = False
     continuous_usage_stats: bool = False
 
 
-class SpeculativeOptions(_Body):
-    """Ours: speculation of this request, off, shorter than the server's, or by one of its drafters. Text stays."""
-
-    enabled: bool = True
-    num_speculative_tokens: int | None = Field(default=None, ge=1)
-    method: str | None = None
-
-    def to_message(self) -> Speculative:
-        """The record the engine reads."""
-        return Speculative(enabled=self.enabled, num_speculative_tokens=self.num_speculative_tokens, method=self.method)
-
-
 def _one_or_many(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
-class GenerationRequest(_Body):
-    """Fields of both endpoints. Below the blank line: vLLM's extensions, then ours: `return_metrics`, `speculative`.
+class GenerationRequest(SpeculativeFields):
+    """Fields of both endpoints. Below the blank line: vLLM's extensions, then ours; `speculative` is inherited.
 
     default_tokens: what max_tokens is where the client does not say; None: all that the context still holds.
     """
@@ -76,7 +55,6 @@ class GenerationRequest(_Body):
     include_stop_str_in_output: bool = False
     return_token_ids: bool = False
     return_metrics: bool = False
-    speculative: SpeculativeOptions = SpeculativeOptions()
 
     @model_validator(mode="after")
     def _stream_options_need_stream(self) -> GenerationRequest:
@@ -106,7 +84,7 @@ def _text(content: object) -> object:
     return "\n".join(part["text"] for part in content)
 
 
-class ChatMessage(_Body):
+class ChatMessage(RequestFields):
     """One turn of a conversation; the model's chat template decides what a role looks like."""
 
     role: Literal["system", "developer", "user", "assistant"]
@@ -149,6 +127,15 @@ class CompletionRequest(GenerationRequest):
 
     prompt: str | list[str] | Ids | list[Ids]
     logprobs: int | None = Field(default=None, ge=0, le=MAX_LOGPROBS)
+
+    @classmethod
+    def _field_error(cls, details: ErrorDetails) -> FieldError:
+        """One sentence on a wrong prompt; pydantic has one for each branch of the union."""
+        if details["loc"][:1] == ("prompt",) and details["type"] != "missing":
+            return FieldError(
+                "prompt", "prompt must be a string, a list of strings, token ids, or a list of lists of them"
+            )
+        return super()._field_error(details)
 
     def num_logprobs(self) -> int | None:
         """See GenerationRequest."""

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from typing import Any, TypeVar
 
 import pydantic_core
 from fastapi import Request
-from pydantic import ValidationError
-from pydantic_core import ErrorDetails
 
 from protos.field_error import FieldError
 from services.openai_api.errors import ApiError, invalid
 from services.openai_api.schema import GenerationRequest
+from services.request_fields import short
 
 Body = TypeVar("Body", bound=GenerationRequest)
 
@@ -90,9 +88,9 @@ def parse(body: bytes, kind: type[Body]) -> Body:
             for i, message in enumerate(messages)
         ]
     try:
-        return kind.model_validate(fields)
-    except ValidationError as error:
-        raise _as_api_error(error.errors()[0], kind) from None
+        return kind.read(fields)
+    except FieldError as error:
+        raise invalid(str(error), error.field) from None
 
 
 def _without_empty_requests(
@@ -111,38 +109,3 @@ def _check_neutral(name: str, value: object, neutral: tuple[object, ...]) -> Non
     allowed = " or ".join(json.dumps(nothing) for nothing in neutral)
     remedy = f"leave it out or set it to {allowed}" if allowed else "leave it out"
     raise invalid(f"{name} is {short(value)}, which this server does not support; {remedy}", name)
-
-
-def _as_api_error(details: ErrorDetails, kind: type[GenerationRequest]) -> ApiError:
-    param = _param(details)
-    message = details["msg"].removeprefix("Value error, ")
-    match details["type"]:
-        case "extra_forbidden":
-            return invalid(f"unknown field {short(param)}{_suggestion(param, kind)}", param)
-        case "missing":
-            return invalid(f"{param} is required", param)
-        case "value_error" if isinstance(error := details["ctx"]["error"], FieldError):
-            return invalid(message, error.field)
-        case "value_error":
-            return invalid(f"{param}: {message}", param)
-        case _ if param == "prompt":
-            return invalid("prompt must be a string, a list of strings, token ids, or a list of lists of them", param)
-        case _:
-            return invalid(f"{param} is {short(details['input'])}; {message[:1].lower()}{message[1:]}", param)
-
-
-def _param(details: ErrorDetails) -> str:
-    """Path of the field. Branches of a union add their own names to it, which no client knows."""
-    known = [str(part) for part in details["loc"] if part not in {"int", "float", "str"}]
-    return known[0] if known[:1] == ["prompt"] else ".".join(known)
-
-
-def _suggestion(name: str, kind: type[GenerationRequest]) -> str:
-    near = [] if "." in name else difflib.get_close_matches(name[:80], list(kind.model_fields), n=1)
-    return f"; did you mean {near[0]!r}?" if near else ""
-
-
-def short(value: object) -> str:
-    """A client's value as JSON, to quote in a message; cut where it is long."""
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 80 else f"{text[:77]}..."

@@ -32,8 +32,8 @@ async def test_it_reaches_the_engine(
         (MIXED, "dspark", "use 'suffix' or 'draft_model', or leave it out"),
         (MIXED, "mixed", "use 'suffix' or 'draft_model', or leave it out"),
         (SUFFIX, "dspark", "use 'suffix', or leave it out"),
-        (None, "suffix", "it has none; leave it out"),
-        (SUFFIX, "x" * 500, "..., no drafter of this server"),
+        (None, "suffix", "there is none; leave it out"),
+        (SUFFIX, "x" * 500, "..., no drafter here"),
     ],
 )
 async def test_a_name_that_is_none_of_them(

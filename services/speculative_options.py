@@ -1,0 +1,34 @@
+"""SpeculativeOptions: how one request is to be speculated for, over HTTP and in `LLM` alike."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from protos.field_error import FieldError
+from protos.messages import Speculative
+from services.request_fields import RequestFields, short
+from services.speculative_config import SpeculativeConfig
+
+
+class SpeculativeOptions(RequestFields):
+    """Speculation off, shorter than configured, or by one of the configured drafters. The text is the same."""
+
+    enabled: bool = True
+    num_speculative_tokens: int | None = Field(default=None, ge=1)
+    method: str | None = None
+
+    def to_message(self, config: SpeculativeConfig | None) -> Speculative:
+        """The record the engine reads; FieldError where `method` names none of the configured drafters."""
+        known = config.methods if config else ()
+        if self.method is not None and self.method not in known:
+            remedy = f"use {' or '.join(map(repr, known))}, or leave it out" if known else "there is none; leave it out"
+            raise FieldError(
+                "speculative.method", f"speculative.method is {short(self.method)}, no drafter here; {remedy}"
+            )
+        return Speculative(enabled=self.enabled, num_speculative_tokens=self.num_speculative_tokens, method=self.method)
+
+
+class SpeculativeFields(RequestFields):
+    """What has the options under this name."""
+
+    speculative: SpeculativeOptions = SpeculativeOptions()
