@@ -51,7 +51,7 @@ install: $(SERVE_READY)
 serve: $(SERVE_READY)
 	@$(BIN)/paradraft serve $(MODEL) $(ARGS)
 
-# Everything is run as two processes, which two cores finish sooner; what ARGS names, as one.
+# All tests are run as two processes, which two cores finish sooner; those that ARGS names, as one.
 test: $(DEV_READY)
 	@OMP_NUM_THREADS=1 $(BIN)/python -m $(if $(strip $(ARGS)),pytest $(ARGS),tests.suite)
 

@@ -34,11 +34,17 @@ def case(
     yield engine(target, drafter), requests, outcomes
 
 
-def test_alone(case: tuple[Engine, list[Request], dict[str, Outcome]]) -> None:
-    """Cases C1, K1, K2, S1, S4, S6."""
+def test_alone_and_again(case: tuple[Engine, list[Request], dict[str, Outcome]]) -> None:
+    """Cases C1, K1, K2, S1, S4, S6; K5, R2, B5: from scratch, then from the rows that the first time left."""
     tested, requests, expected = case
     for one in requests[:3]:
-        assert_same(run(tested, [one]), {one.request_id: expected[one.request_id]})
+        first, again = run(tested, [one]), run(tested, [one])
+        for outcomes in (first, again):
+            assert_same(outcomes, {one.request_id: expected[one.request_id]})
+        assert first[one.request_id].stats.cached_prompt_tokens < len(one.prompt_ids) - 1
+        assert again[one.request_id].stats.cached_prompt_tokens == len(one.prompt_ids) - 1
+        if tested.stats().drafter is not None:
+            assert again[one.request_id].stats.speculation.verified > 0, "nothing was drafted, so nothing was shown"
 
 
 def test_in_a_batch_of_eight(case: tuple[Engine, list[Request], dict[str, Outcome]]) -> None:
@@ -62,18 +68,6 @@ def test_after_neighbours_were_aborted(case: tuple[Engine, list[Request], dict[s
     assert_same({r.request_id: outcomes[r.request_id] for r in requests[:5]}, expected)
     assert tested.stats().num_requests_running == 0
     assert tested.stats().kv_cache_usage == 0
-
-
-def test_prefix_reused(case: tuple[Engine, list[Request], dict[str, Outcome]]) -> None:
-    """Cases K5, R2, B5: each way of sampling again, from the rows that the first time left."""
-    tested, requests, expected = case
-    for one in requests[:3]:
-        run(tested, [one])
-        again = run(tested, [one])
-        assert_same(again, {one.request_id: expected[one.request_id]})
-        assert again[one.request_id].stats.cached_prompt_tokens == len(one.prompt_ids) - 1
-        if tested.stats().drafter is not None:
-            assert again[one.request_id].stats.speculation.verified > 0, "nothing was drafted, so nothing was shown"
 
 
 def test_oracle_and_adversary_do_what_they_are_named_for(reference: Reference, tmp_path: Path) -> None:
