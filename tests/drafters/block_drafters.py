@@ -3,44 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from benchmarks.harness.tiny import VOCAB_SIZE
-from drafters.context import DrafterContext
 from drafters.dflash import DFlash
 from drafters.registry import build_drafter, parse_config
 from modeling.block_checkpoint import BLOCK_NETS
 from modeling.checkpoint_files import Checkpoint
 from modeling.noise import gumbel
 from modeling.target_ends import read_ends
-from protos.arrays import BFLOAT16
-from protos.messages import DraftQuery
 from protos.sampling_params import SamplingParams
-from tests.fakes.block_nets import TINY
-
-_TABLE = torch.randn(VOCAB_SIZE, TINY.hidden_size, generator=torch.Generator().manual_seed(9)).bfloat16()
-
-Formula = tuple[list[int], list[float]]
-
-
-def features_of(tokens: Sequence[int]) -> torch.Tensor:
-    """A stand-in for a target's features: those of a position follow from its token."""
-    return _TABLE[torch.tensor(tokens, dtype=torch.long)]
-
-
-def featured(query: DraftQuery, before: Sequence[int] = ()) -> DraftQuery:
-    """The query as an engine sends it to a drafter that reads features; `before` stands in front of the tail."""
-    processed = (*before, *query.tail)[max(query.tail_start - 1, 0) : -1]
-    return replace(query, features=features_of(processed).view(torch.uint16).numpy().view(BFLOAT16))
-
-
-def context(target: Path, **changes: Any) -> DrafterContext:
-    given = {"vocab_size": VOCAB_SIZE, "max_num_seqs": 4, "max_model_len": 4096, "dtype": "fp32", "threads": 1}
-    return DrafterContext(target=str(target), **(given | changes))
+from tests.drafters.featured import Expected, context, features_of
 
 
 def build(method: str, net: Path, target: Path, *, seqs: int = 4, **keys: Any) -> DFlash:
@@ -51,7 +26,7 @@ def build(method: str, net: Path, target: Path, *, seqs: int = 4, **keys: Any) -
 
 
 @torch.inference_mode()
-def by_formula(net_folder: Path, target: Path, text: Sequence[int], params: SamplingParams, steps: int) -> Formula:
+def by_formula(net_folder: Path, target: Path, text: Sequence[int], params: SamplingParams, steps: int) -> Expected:
     """Tokens and survival of a draft after `text`: one block alone, then one position after the other."""
     checkpoint = Checkpoint(str(net_folder))
     net = BLOCK_NETS.load(checkpoint, BLOCK_NETS.read_config(checkpoint)).float()

@@ -17,9 +17,8 @@ from modeling.noise import gumbel
 from modeling.target_ends import read_ends
 from protos.messages import DraftChunk
 from protos.sampling_params import SamplingParams
-from tests.drafters.block_drafters import context, featured, features_of
+from tests.drafters.featured import context, features_of
 from tests.fakes.eagle_nets import random_net
-from tests.fakes.queries import query
 from tests.modeling.plain_eagle import PlainEagle, Vector
 
 Path_ = tuple[int, ...]
@@ -36,11 +35,6 @@ def build(method: str, net: Path, target: Path, *, seqs: int = 4, **keys: Any) -
     drafter = build_drafter(parse_config(given | keys), context(target, max_num_seqs=seqs))
     assert isinstance(drafter, EagleDrafter)
     return drafter
-
-
-def draft(drafter: EagleDrafter, text: Sequence[int], *, seen: int = 0, **options: Any) -> DraftChunk:
-    (chunk,) = drafter.draft([featured(query(text, seen=seen, **options), text[:seen])])
-    return chunk
 
 
 class Formula:

@@ -10,8 +10,8 @@ from modeling.target import TargetSpec, load_target
 from protos.messages import Request
 from protos.sampling_params import SamplingParams
 from services.transports.local import LocalDrafter
-from tests.drafters.block_drafters import context
 from tests.drafters.draft_models import tiny_config
+from tests.drafters.featured import context
 from tests.fakes.running import run
 from verifier.engine import Engine
 from verifier.engine_config import EngineConfig

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 from modeling.block_checkpoint import BLOCK_NETS
-from protos.interfaces import Drafter
+from protos.messages import Tokens
 from protos.sampling_params import SamplingParams
-from tests.drafters.block_drafters import build, by_formula, featured
-from tests.drafters.test_dflash import NOISY, REDUCED, TEXT, FeaturedContract, draft
+from tests.drafters.block_drafters import build, by_formula
+from tests.drafters.featured import NOISY, REDUCED, TEXT, Expected, draft
+from tests.drafters.featured_contract import FeaturedContract
 from tests.fakes.block_nets import DSPARK, random_net
-from tests.fakes.queries import GREEDY, query
+from tests.fakes.queries import GREEDY
 
 
 @pytest.fixture(scope="module")
@@ -25,12 +26,19 @@ def net(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class TestDSpark(FeaturedContract):
-    @pytest.fixture(autouse=True)
-    def _checkpoints(self, checkpoint: Path, net: Path) -> None:
-        self.target, self.net = checkpoint, net
+    method = "dspark"
 
-    def make_drafter(self) -> Drafter:
-        return build("dspark", self.net, self.target)
+    def by_formula(self, text: Tokens, params: SamplingParams = GREEDY) -> Expected:
+        return by_formula(self.net, self.target, text, params, 5)
+
+
+class TestDSparkOfARecurrentHead(TestDSpark):
+    """The head that keeps a state between the tokens of a draft."""
+
+    @pytest.fixture
+    def net(self, tmp_path: Path) -> Path:
+        BLOCK_NETS.save(random_net(**(DSPARK | {"markov": "rnn", "draft_vocab": REDUCED})), tmp_path / "net")
+        return tmp_path / "net"
 
 
 @pytest.mark.parametrize("params", [GREEDY, NOISY, SamplingParams(temperature=1.5, seed=8)])
@@ -57,21 +65,6 @@ def test_drafts_follow_the_formula(
         drafter.close(str(length))
 
 
-def test_batch_draws_what_each_draws_alone(checkpoint: Path, tmp_path: Path) -> None:
-    BLOCK_NETS.save(random_net(**(DSPARK | {"markov": "rnn", "draft_vocab": REDUCED})), tmp_path)
-    params = [GREEDY, NOISY, SamplingParams(temperature=1, seed=3, top_p=0.8)]
-    queries = [
-        featured(query(TEXT[i : 4 + 9 * i], request_id=str(i), budget=5 - i, params=own))
-        for i, own in enumerate(params)
-    ]
-    together = {chunk.request_id: chunk for chunk in build("dspark", tmp_path, checkpoint).draft(queries)}
-    drafter = build("dspark", tmp_path, checkpoint)
-    for one in queries:
-        (alone,) = drafter.draft([one])
-        assert together[one.request_id].tokens == alone.tokens
-        assert len(alone.tokens) == one.budget
-
-
 def test_survival_is_the_confidence_before_the_token(checkpoint: Path, net: Path) -> None:
     """The first estimate knows the anchor alone: it is the same whatever is drawn."""
     drafter = build("dspark", net, checkpoint)
@@ -81,9 +74,3 @@ def test_survival_is_the_confidence_before_the_token(checkpoint: Path, net: Path
     assert len({chunk.survival[1] for chunk in chunks}) > 1
     for chunk in chunks:
         assert list(chunk.survival) == sorted(chunk.survival, reverse=True)
-
-
-def test_survival_threshold_ends_a_draft(checkpoint: Path, net: Path) -> None:
-    whole = draft(build("dspark", net, checkpoint), TEXT)
-    cut = draft(build("dspark", net, checkpoint, min_survival=whole.survival[1]), TEXT)
-    assert cut.tokens == whole.tokens[:2]

@@ -14,9 +14,9 @@ from protos.draft import Draft
 from protos.interfaces import Drafter
 from protos.messages import DraftChunk
 from protos.sampling_params import SamplingParams
-from tests.drafters.block_drafters import featured
-from tests.drafters.eagle_drafters import Formula, Path_, build, draft, paths_of, save
-from tests.drafters.test_dflash import NOISY, TEXT, FeaturedContract
+from tests.drafters.eagle_drafters import Formula, Path_, build, paths_of, save
+from tests.drafters.featured import NOISY, TEXT, draft, featured
+from tests.drafters.featured_contract import FeaturedQueries
 from tests.fakes.queries import GREEDY, query
 
 FEW = (3, 77, 120, 9)
@@ -33,7 +33,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save(tmp_path_factory.mktemp("small"), draft_vocab=FEW)
 
 
-class TestEagleTree(FeaturedContract):
+class TestEagleTree(FeaturedQueries):
     @pytest.fixture(autouse=True)
     def _checkpoints(self, checkpoint: Path, net: Path) -> None:
         self.target, self.net = checkpoint, net

@@ -21,8 +21,9 @@ from protos.messages import DraftQuery, Speculative
 from services.config import EngineArgs
 from services.in_process import local_drafter
 from services.transports.local import LocalDrafter
-from tests.drafters.block_drafters import build, context, featured
-from tests.drafters.test_dflash import FeaturedContract
+from tests.drafters.block_drafters import build
+from tests.drafters.featured import context, featured
+from tests.drafters.featured_contract import FeaturedQueries
 from tests.fakes.block_nets import DSPARK, random_net
 from tests.fakes.queries import query
 from tests.fakes.requests import request
@@ -55,7 +56,7 @@ def doubled(one: DraftQuery, before: tuple[int, ...] = ()) -> DraftQuery:
     return replace(one, features=np.concatenate((first, second), axis=1))
 
 
-class TestContract(FeaturedContract):
+class TestContract(FeaturedQueries):
     """A model that never gets it right beside a model-free source that does, here."""
 
     @pytest.fixture(autouse=True)

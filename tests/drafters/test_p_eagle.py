@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from protos.interfaces import Drafter
+from protos.messages import Tokens
 from protos.sampling_params import SamplingParams
-from tests.drafters.block_drafters import featured
-from tests.drafters.eagle_drafters import Formula, build, draft, save
-from tests.drafters.test_dflash import NOISY, REDUCED, TEXT, FeaturedContract
+from tests.drafters.eagle_drafters import Formula, build, save
+from tests.drafters.featured import NOISY, REDUCED, TEXT, Expected, draft
+from tests.drafters.featured_contract import FeaturedContract
 from tests.fakes.eagle_nets import EAGLE_31
-from tests.fakes.queries import GREEDY, query
+from tests.fakes.queries import GREEDY
 
 SLOTS: dict[str, Any] = {"slots": "mask", "num_slots": 6}
 
@@ -25,12 +25,10 @@ def net(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class TestPEagle(FeaturedContract):
-    @pytest.fixture(autouse=True)
-    def _checkpoints(self, checkpoint: Path, net: Path) -> None:
-        self.target, self.net = checkpoint, net
+    method = "p_eagle"
 
-    def make_drafter(self) -> Drafter:
-        return build("p_eagle", self.net, self.target)
+    def by_formula(self, text: Tokens, params: SamplingParams = GREEDY) -> Expected:
+        return Formula(self.net, self.target).chain(text, params, 5, parallel=True)
 
 
 @pytest.mark.parametrize(
@@ -61,23 +59,3 @@ def test_one_forward_whatever_the_length(checkpoint: Path, net: Path, monkeypatc
     assert len(draft(drafter, TEXT[:4]).tokens) == 5
     assert len(draft(drafter, TEXT[:6], seen=4, budget=1).tokens) == 1
     assert widths == [3 + 4, 2]
-
-
-def test_ragged_tails_and_rejections_leave_nothing(checkpoint: Path, net: Path) -> None:
-    drafter, formula = build("p_eagle", net, checkpoint), Formula(net, checkpoint)
-    texts = {"a": TEXT[:5], "b": TEXT[10:22]}
-    seen = dict.fromkeys(texts, 0)
-    for accepted in ({"a": 5, "b": 0}, {"a": 1, "b": 3}, {"a": 0, "b": 2}):
-        asked = [
-            featured(query(text, seen=seen[name], request_id=name), text[: seen[name]]) for name, text in texts.items()
-        ]
-        for chunk in drafter.draft(asked):
-            name, text = chunk.request_id, texts[chunk.request_id]
-            assert list(chunk.tokens) == formula.chain(text, GREEDY, 5, parallel=True)[0]
-            seen[name], texts[name] = len(text), (*text, *chunk.tokens[: accepted[name]], 11)
-
-
-def test_survival_ends_a_draft(checkpoint: Path, net: Path) -> None:
-    whole = draft(build("p_eagle", net, checkpoint), TEXT, params=NOISY)
-    cut = draft(build("p_eagle", net, checkpoint, min_survival=whole.survival[1]), TEXT, params=NOISY)
-    assert cut.tokens == whole.tokens[:2]

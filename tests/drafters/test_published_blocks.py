@@ -14,7 +14,8 @@ from drafters.block_config import DSparkConfig
 from drafters.block_model import load_block_model
 from modeling.checkpoint_files import WEIGHTS, Checkpoint
 from modeling.target_ends import read_ends
-from tests.drafters.block_drafters import build, context, featured, features_of
+from tests.drafters.block_drafters import build
+from tests.drafters.featured import context, featured, features_of
 from tests.drafters.published import TEXT, assert_text_stays, save_deep
 from tests.fakes.queries import query
 from tests.modeling.published_blocks import (

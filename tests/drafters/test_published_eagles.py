@@ -11,7 +11,7 @@ import torch
 from drafters.registry import build_drafter, parse_config
 from modeling.checkpoint_files import Checkpoint
 from modeling.target_ends import read_ends
-from tests.drafters.block_drafters import context, featured, features_of
+from tests.drafters.featured import context, featured, features_of
 from tests.drafters.published import TEXT, assert_text_stays, save_deep
 from tests.fakes.queries import query
 from tests.modeling.published_eagles import (

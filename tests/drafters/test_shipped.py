@@ -15,7 +15,7 @@ from drafters.registry import build_drafter, build_fusion, parse_config, resolve
 from drafters.suffix_config import SuffixConfig
 from modeling.block_checkpoint import BLOCK_NETS
 from services.config import EngineArgs
-from tests.drafters.block_drafters import context
+from tests.drafters.featured import context
 from tests.fakes.block_nets import random_net
 from tests.house.sources import PACKAGES, ROOT
 
