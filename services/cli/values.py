@@ -15,7 +15,7 @@ from drafters.shipped import shipped_weights
 from services.config import EngineArgs
 
 SUFFIX: Mapping[str, Any] = {"method": "suffix", "num_speculative_tokens": 8}
-LEARNED = "dspark"
+LEARNED = "eagle3"
 
 
 def merged(model: str | None, options: Mapping[str, object], config: Path | None = None) -> dict[str, Any]:

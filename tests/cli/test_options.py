@@ -67,4 +67,4 @@ def test_the_built_in_model_has_a_learned_drafter_beside_suffix() -> None:
     for values in (merged(None, {}), merged("smollm2-135m", {})):
         config = values["speculative_config"]
         assert config["method"] == "mixed"
-        assert [each["method"] for each in config["drafters"]] == ["suffix", "dspark"]
+        assert [each["method"] for each in config["drafters"]] == ["suffix", "eagle3"]
