@@ -22,7 +22,7 @@ CONTESTANTS: dict[str, Config] = {
     "p_eagle": _of("p_eagle"),
     "dflash": _of("dflash"),
     "dspark": _of("dspark"),
-    "mixed": _of("mixed", drafters=[_of("suffix"), _of("dspark")]),
+    "mixed": _of("mixed", drafters=[_of("suffix"), _of("eagle3")]),
 }
 
 
