@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from drafters.featured import Features, agreeing, joined
+from drafters.agreement import agreeing
+from drafters.featured import Features, joined
 from drafters.net_slots import NetSlots
 from modeling.block_net import BlockNet
 from modeling.runner import SlotLimits

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from drafters.agreement import agreeing
 from modeling.sampling import TokenSampler
 
 
@@ -30,12 +31,8 @@ class SlotState:
 
         What of the tail was there already, as text of an answer that got lost or as guesses, keeps its rows.
         """
-        kept = min(self.rows, tail_start)
-        for held, token in zip(self.text[kept : self.rows] + self.guessed, tail, strict=False):
-            if held != token:
-                break
-            kept += 1
+        held = self.text[: self.rows] + self.guessed
+        self.rows, self.guessed = min(agreeing(held, tail_start, tail), len(held)), []
         self.text[tail_start:] = tail
-        self.rows, self.guessed = kept, []
         if self.sampled > tail_start:
             self.sampler = None

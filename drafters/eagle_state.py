@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
-from drafters.featured import Features, agreeing, joined
+from drafters.agreement import agreeing
+from drafters.featured import Features, joined
 from drafters.net_model import NetModel
 from modeling.eagle_net import EagleNet
 from protos.arrays import BFLOAT16

@@ -125,16 +125,3 @@ def check_features(query: DraftQuery, width: int) -> Features:
 def joined(features: Sequence[Features]) -> torch.Tensor:
     """Wire features [n, d] of several states, one after the other, as a bf16 tensor on the CPU."""
     return torch.from_numpy(np.concatenate(features).view(np.uint16)).view(torch.bfloat16)
-
-
-def agreeing(text: Sequence[int], tail_start: int, tail: Tokens) -> int:
-    """How many leading tokens a text keeps when it is cut to `tail_start` and goes on with the tail.
-
-    What follows from these tokens alone stays valid, as after a lost answer, when the tail repeats what was there.
-    """
-    same = tail_start
-    for held, token in zip(text[tail_start:], tail, strict=False):
-        if held != token:
-            break
-        same += 1
-    return same

@@ -13,7 +13,6 @@ from drafters.chains import no_draft, waves
 from drafters.guarded import forget, guarded
 from drafters.mixed_round import Request, Round, Source, Standing
 from drafters.track_record import TrackRecord
-from protos.draft import Draft
 from protos.messages import DraftChunk, DraftQuery
 
 
@@ -41,8 +40,7 @@ class Mixed:
                 if isinstance(met, DraftChunk):
                     yield met
                 else:
-                    nothing = Draft(request_id=query.request_id, base_len=query.base_len)
-                    rounds[query.request_id] = Round(query=query, request=met, best=nothing)
+                    rounds[query.request_id] = Round(query=query, request=met)
             for source in self._sources:
                 _ask(source, rounds)
             for each in rounds.values():

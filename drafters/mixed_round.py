@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from drafters.agreement import agreeing
 from drafters.chains import no_draft
 from drafters.track_record import TrackRecord, outcome
 from protos.draft import Draft
@@ -48,11 +49,7 @@ class Request:
 
     def synchronise(self, query: DraftQuery) -> None:
         """Brings the text to the query's, and judges the drafts that it decides."""
-        same = query.tail_start
-        for held, token in zip(self.text[query.tail_start :], query.tail, strict=False):
-            if held != token:
-                break
-            same += 1
+        same = agreeing(self.text, query.tail_start, query.tail)
         self.text[query.tail_start :] = query.tail
         for standing in self.standings.values():
             standing.held = min(standing.held, same)
@@ -74,11 +71,14 @@ class Round:
 
     query: DraftQuery
     request: Request
-    best: Draft
+    best: Draft = field(init=False)
     worth: float = 0.0
     answered: dict[str, Draft] = field(default_factory=dict)
     need_from: int | None = None
     errors: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.best = self._nothing()
 
     def question(self, source: Source) -> DraftQuery | None:
         """What to ask a source: the part of the tail that it has not been told; None: nothing."""
