@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from time import perf_counter
 
 from benchmarks.harness.baseline import Baseline, load_assistant
@@ -55,7 +54,7 @@ def _assistant(options: Options) -> str:
         raise ValueError(
             f"no draft model comes with paradraft for target {options.model!r}; give the folder of one by --assistant"
         )
-    return str(Path(shipped))
+    return str(shipped)
 
 
 def _theirs(options: Options, dtype: str, assistant: str) -> dict[str, Answer]:
@@ -93,7 +92,7 @@ def _max_tokens(options: Options) -> int:
 
 @dataclass(slots=True)
 class _Kept:
-    """A trial: tokens per second of an answer, which stays in `answers`, one a prompt."""
+    """A trial: tokens per second of an answer to `prompt`; `answers` and `speeds` keep those so far, in order."""
 
     answer: Answer
     prompt: Tokens = ()

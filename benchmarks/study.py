@@ -9,6 +9,7 @@ from typing import Any
 
 from benchmarks.harness.options import make_parser, read_options
 from benchmarks.harness.report import Report
+from modeling.checkpoint_files import PROVENANCE
 
 SHOWN = ("method", "layers", "block_size", "markov", "slots", "taps", "draft_vocab")
 
@@ -41,9 +42,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def read_run(folder: Path) -> Run:
     """Its provenance; ValueError where there is none, or none of a training run."""
-    file = folder / "provenance.json"
+    file = folder / PROVENANCE
     if not file.exists():
-        raise ValueError(f"{str(folder)!r} holds no provenance.json; give the folder of a training run that has looked")
+        raise ValueError(f"{str(folder)!r} holds no {PROVENANCE}; give the folder of a training run that has looked")
     run: dict[str, Any] = json.loads(file.read_text())
     if not run.get("looks"):
         raise ValueError(f"{str(file)!r} has no looks at held-out answers; it is not a training run's")

@@ -1,4 +1,4 @@
-"""TargetEnds: the target's embedding and LM head, which a block net borrows at both of its ends."""
+"""TargetEnds: the target's embedding and LM head, which draft nets borrow at both of their ends."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LM_HEAD = "lm_head.weight"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetEnds:
-    """embedding, lm_head: [vocabulary, hidden]; one tensor where the target ties them."""
+    """embedding, lm_head: [V, d]; one tensor where the target ties them."""
 
     embedding: torch.Tensor
     lm_head: torch.Tensor
@@ -27,7 +27,10 @@ def read_ends(
     embedding: torch.Tensor | None = None,
     lm_head: torch.Tensor | None = None,
 ) -> TargetEnds:
-    """The ends of a checkpoint on disk, of which only what is not given is read; dtype None: as it is stored."""
+    """The ends of a checkpoint on disk, of which only what is not given is read; dtype None: as it is stored.
+
+    ValueError where its embedding is not called EMBEDDING.
+    """
     if embedding is None:
         embedding = target.tensor(EMBEDDING).to(dtype)
     if lm_head is None:

@@ -23,7 +23,7 @@ from modeling.target_ends import TargetEnds, read_ends
 
 def make_trainee(recipe: Recipe, target: Target, split: Split, *, revision: str | None) -> Trainee:
     """A trainee with random weights, the same for the same seed, on the target's device."""
-    check_tokens(split, target.vocab_size)
+    _check_tokens(split, target.vocab_size)
     ends = read_ends(Checkpoint(target.name, revision))
     torch.manual_seed(recipe.seed)
     if recipe.method == "draft_model":
@@ -84,7 +84,7 @@ def _sizes(recipe: Recipe, target: Any, split: Split) -> dict[str, Any]:
     }
 
 
-def check_tokens(split: Split, vocab_size: int) -> None:
+def _check_tokens(split: Split, vocab_size: int) -> None:
     """ValueError where the answers are of a model with a larger vocabulary."""
     highest = max(max(each.tokens) for each in (*split.train, *split.held_out))
     if highest >= vocab_size:

@@ -9,27 +9,15 @@ import torch
 from drafters.training.blocks import Batch, block_mask, block_positions
 from drafters.training.losses import Scores, Truth, score
 from drafters.training.reading import Bias, read
-from drafters.training.trainee import Trainee, borrowed_ends
+from drafters.training.trainee import NetTrainee
 from modeling.block_checkpoint import BLOCK_NETS
 from modeling.block_net import BlockNet
-from modeling.target_ends import TargetEnds
 
 
-class BlockTrainee(Trainee):
-    """`bf16` computes products in bf16; weights stay fp32. The ends are not trained, and no part of what is saved."""
+class BlockTrainee(NetTrainee):
+    """A block's places predict the tokens after its anchor (see BlockNet)."""
 
     net: BlockNet
-
-    def __init__(self, net: BlockNet, ends: TargetEnds, *, bf16: bool) -> None:
-        super().__init__()
-        self.net = net
-        self._bf16 = bf16
-        # Plain tensors: registered, they would be trained, saved, and copied from rank to rank.
-        self._ends = borrowed_ends(net, ends, bf16=bf16)
-
-    @property
-    def feature_layers(self) -> tuple[int, ...]:
-        return self.net.config.feature_layers
 
     @property
     def num_predictions(self) -> int:

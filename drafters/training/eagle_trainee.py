@@ -12,7 +12,7 @@ import torch.nn.functional as F  # noqa: N812
 from drafters.training.blocks import Batch
 from drafters.training.losses import Scores, Truth, score
 from drafters.training.reading import read
-from drafters.training.trainee import Trainee, borrowed_ends
+from drafters.training.trainee import NetTrainee
 from modeling.draft_attention import KeysValues
 from modeling.eagle_checkpoint import EAGLE_NETS
 from modeling.eagle_net import EagleNet
@@ -31,24 +31,10 @@ class Text:
     features: torch.Tensor
 
 
-class EagleTrainee(Trainee):
-    """`bf16` computes products in bf16; weights stay fp32. The ends are not trained, and no part of what is saved.
-
-    A rollout goes on from the element of its anchor, whose output predicts the token after the anchor.
-    """
+class EagleTrainee(NetTrainee):
+    """A rollout goes on from the element of its anchor, whose output predicts the token after the anchor."""
 
     net: EagleNet
-
-    def __init__(self, net: EagleNet, ends: TargetEnds, *, bf16: bool) -> None:
-        super().__init__()
-        self.net = net
-        self._bf16 = bf16
-        # Plain tensors: registered, they would be trained, saved, and copied from rank to rank.
-        self._ends = borrowed_ends(net, ends, bf16=bf16)
-
-    @property
-    def feature_layers(self) -> tuple[int, ...]:
-        return self.net.config.feature_layers
 
     def publish(self, folder: Path) -> None:
         EAGLE_NETS.save(self.net, folder)

@@ -42,7 +42,7 @@ class TargetFeatures:
         self.law_size = min(law_size, target.vocab_size)
 
     def __call__(self, examples: Sequence[Example]) -> list[Features]:
-        """One for each example, in order. Blocks."""
+        """One for each example, in order; returns when the forwards are done."""
         most = self.target.runner.num_slots
         return [
             features

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from drafters.training.trainee import Trainee
+from modeling.checkpoint_files import PROVENANCE
 
 State = dict[str, Any]
 
@@ -47,6 +48,6 @@ class RunFolder:
         with tempfile.TemporaryDirectory(prefix=".publish-", dir=self.path) as name:
             work = Path(name)
             trainee.publish(work)
-            (work / "provenance.json").write_text(json.dumps(provenance, indent=1) + "\n")
+            (work / PROVENANCE).write_text(json.dumps(provenance, indent=1) + "\n")
             for file in sorted(work.iterdir()):
                 file.replace(self.path / file.name)

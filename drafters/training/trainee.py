@@ -1,4 +1,4 @@
-"""Trainee: a drafter's net as it is trained: from a batch to scores, and from weights to a drafter's folder."""
+"""Trainee and NetTrainee: a drafter's net as it is trained: from a batch to scores, and to a drafter's folder."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from torch import nn
 
 from drafters.training.blocks import Batch
 from drafters.training.losses import Scores
-from modeling.draft_vocab import DraftVocabNet
+from modeling.block_net import BlockNet
+from modeling.eagle_net import EagleNet
 from modeling.target_ends import TargetEnds
 
 
@@ -38,10 +39,30 @@ class Trainee(nn.Module, ABC):
         """Writes the net in bf16, as its drafter reads it."""
 
 
-def borrowed_ends(net: DraftVocabNet, ends: TargetEnds, *, bf16: bool) -> TargetEnds:
+class NetTrainee(Trainee):
+    """A net that reads features, between the target's ends, which are not trained, and no part of what is saved.
+
+    `bf16` computes products in bf16; weights stay fp32.
+    """
+
+    net: BlockNet | EagleNet
+
+    def __init__(self, net: BlockNet | EagleNet, ends: TargetEnds, *, bf16: bool) -> None:
+        super().__init__()
+        self.net = net
+        self._bf16 = bf16
+        # Plain tensors: registered, they would be trained, saved, and copied from rank to rank.
+        self._ends = _borrowed_ends(net, ends, bf16=bf16)
+
+    @property
+    def feature_layers(self) -> tuple[int, ...]:
+        return self.net.config.feature_layers
+
+
+def _borrowed_ends(net: BlockNet | EagleNet, ends: TargetEnds, *, bf16: bool) -> TargetEnds:
     """The ends as a net is trained between them: on its device, the head cut down to its vocabulary, and in bf16 where
     products are computed in that."""
-    weight = next(net.parameters())
+    weight = net.norm.weight
     lm_head = ends.lm_head if net.d2t is None else ends.lm_head[net.d2t.to(ends.lm_head.device)]
     return TargetEnds(
         embedding=ends.embedding.to(weight.device),

@@ -52,7 +52,7 @@ class Trainer:
         )
 
     def advance(self) -> Step:
-        """One step of all ranks together. Blocks. FloatingPointError where the loss is no number any more."""
+        """One step of all ranks, which wait for each other. FloatingPointError where the loss is no number any more."""
         draw = self._schedule.draw(self.step)
         predictions = self.trainee.num_predictions
         batch = make_batch(draw.examples, self._source(draw.examples), draw.anchors, predictions=predictions)
