@@ -16,7 +16,7 @@ from torch import nn
 
 from modeling.draft_attention import KeysValues, Rotary, attend, fold, rotary, rotate
 from modeling.draft_vocab import DraftVocabNet
-from modeling.fusion import FeatureFusion
+from modeling.fusion import BlockFusion
 from modeling.markov import MARKOV, Confidence, MarkovKind, MarkovShape
 from modeling.net_config import NetConfig
 from modeling.norm import RMSNorm
@@ -129,9 +129,9 @@ class BlockNet(DraftVocabNet):
         return rotary(self.config, positions, dtype)
 
 
-def block_fusion(config: BlockNetConfig) -> FeatureFusion:
+def block_fusion(config: BlockNetConfig) -> BlockFusion:
     """The net's first part alone."""
-    return FeatureFusion(config.feature_layers, config.hidden_size, config.rms_norm_eps)
+    return BlockFusion(config.feature_layers, config.hidden_size, config.rms_norm_eps)
 
 
 def _previous(config: BlockNetConfig) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from modeling.eagle_net import EagleNet, EagleNetConfig, eagle_fusion
 from modeling.layouts.deepspec_eagle import DEEPSPEC_EAGLE
-from modeling.layouts.eagle3 import EAGLE3
+from modeling.layouts.safeailab import SAFEAILAB
 from modeling.layouts.speculators_eagle import SPECULATORS_EAGLE
 from modeling.net_checkpoint import NetKind
 
@@ -20,6 +20,6 @@ EAGLE_NETS = NetKind(
     config=EagleNetConfig,
     net=EagleNet,
     fusion=eagle_fusion,
-    layouts=(SPECULATORS_EAGLE, DEEPSPEC_EAGLE, EAGLE3),
+    layouts=(SPECULATORS_EAGLE, DEEPSPEC_EAGLE, SAFEAILAB),
     demands=_demands,
 )

@@ -1,4 +1,4 @@
-"""FeatureFusion and EagleFusion: the parts of draft nets that the verifier runs. Each is a `features.Fusion`."""
+"""BlockFusion, EagleFusion: the parts of block and EAGLE nets that the verifier runs. Each is a `features.Fusion`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import nn
 from modeling.norm import RMSNorm
 
 
-class FeatureFusion(nn.Module):
+class BlockFusion(nn.Module):
     """RMSNorm(W · [taps]): one feature for each token, which all layers of the net share (arXiv 2602.06036)."""
 
     def __init__(self, layers: tuple[int, ...], hidden_size: int, eps: float) -> None:
@@ -52,4 +52,4 @@ class EagleFusion(nn.Module):
         return fused
 
 
-NetFusion = FeatureFusion | EagleFusion
+NetFusion = BlockFusion | EagleFusion

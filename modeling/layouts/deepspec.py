@@ -10,7 +10,7 @@ from modeling.checkpoint_files import Checkpoint
 from modeling.layouts.block_sources import block_sources
 from modeling.layouts.decoder_layers import read_decoder, shape_of
 from modeling.layouts.draft_vocabulary import own_ends
-from modeling.layouts.layout import Layout, refuse
+from modeling.layouts.layout import Layout, refuse, required
 
 _REQUIRED = ("target_layer_ids", "mask_token_id", "block_size", "markov_rank", "enable_confidence_head")
 
@@ -25,9 +25,8 @@ def _configure(checkpoint: Checkpoint, target: Checkpoint | None) -> BlockNetCon
     given = checkpoint.config
     if given["architectures"] != ["Qwen3DSparkModel"]:
         raise refuse(checkpoint, "architectures", given["architectures"], "known are nets of Qwen3DSparkModel")
-    missing = next((key for key in _REQUIRED if key not in given), None)
-    if missing is not None:
-        raise ValueError(f"config.json of {checkpoint.name!r} lacks the key {missing!r}")
+    for key in _REQUIRED:
+        required(checkpoint, given, key)
     return BlockNetConfig(
         **shape_of(read_decoder(checkpoint, given, default="qwen3")),
         **read_heads(checkpoint, given),

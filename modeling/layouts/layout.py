@@ -77,6 +77,13 @@ def refuse(checkpoint: Checkpoint, key: str, value: Any, why: str) -> ValueError
     return ValueError(f"config.json of {checkpoint.name!r} has {value!r} at the key {key!r}; {why}")
 
 
+def required(checkpoint: Checkpoint, given: Mapping[str, Any], key: str) -> Any:
+    """The value of a key that has no default; ValueError where it is missing or null."""
+    if given.get(key) is None:
+        raise ValueError(f"config.json of {checkpoint.name!r} lacks the key {key!r}")
+    return given[key]
+
+
 def _made(checkpoint: Checkpoint, source: Source) -> torch.Tensor:
     tensors = [checkpoint.tensor(name) for name in source.names]
     try:

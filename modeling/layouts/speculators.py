@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from transformers import PretrainedConfig
@@ -59,10 +58,3 @@ def default_ids(checkpoint: Checkpoint, target: Checkpoint | None) -> list[int]:
             f"the layers that {checkpoint.name!r} reads follow from its target's num_hidden_layers; give it"
         )
     return [2, depth // 2, depth - 3]
-
-
-def value(checkpoint: Checkpoint, given: Mapping[str, Any], key: str) -> Any:
-    """ValueError where a key that has no default is missing or null."""
-    if given.get(key) is None:
-        raise ValueError(f"config.json of {checkpoint.name!r} lacks the key {key!r}")
-    return given[key]

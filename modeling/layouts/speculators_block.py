@@ -8,8 +8,8 @@ from modeling.block_net import BlockNetConfig
 from modeling.checkpoint_files import Checkpoint
 from modeling.layouts.block_sources import block_sources
 from modeling.layouts.deepspec import read_heads
-from modeling.layouts.layout import Layout, refuse
-from modeling.layouts.speculators import algorithm, feature_layers, read_common, read_layers, value
+from modeling.layouts.layout import Layout, refuse, required
+from modeling.layouts.speculators import algorithm, feature_layers, read_common, read_layers
 
 _DSPARK = {"sample_from_anchor": True, "markov_rank": 256, "enable_confidence_head": True}
 
@@ -32,7 +32,7 @@ def _configure(checkpoint: Checkpoint, target: Checkpoint | None) -> BlockNetCon
         feature_layers=feature_layers(checkpoint, "aux_hidden_state_layer_ids", target),
         block_size=given.get("block_size", 8),
         anchor_predicts=anchor,
-        mask_token_id=value(checkpoint, given, "mask_token_id"),
+        mask_token_id=required(checkpoint, given, "mask_token_id"),
         undrafted_rows=reduced,
     )
 

@@ -11,8 +11,8 @@ import torch.nn.functional as F  # noqa: N812
 from modeling.checkpoint_files import Checkpoint
 from modeling.eagle_net import EagleNetConfig
 from modeling.layouts.eagle_sources import eagle_sources
-from modeling.layouts.layout import Layout, Source, refuse
-from modeling.layouts.speculators import algorithm, feature_layers, read_common, read_layers, value
+from modeling.layouts.layout import Layout, Source, refuse, required
+from modeling.layouts.speculators import algorithm, feature_layers, read_common, read_layers
 
 
 def _recognises(checkpoint: Checkpoint) -> bool:
@@ -37,10 +37,10 @@ def _configure(checkpoint: Checkpoint, target: Checkpoint | None) -> EagleNetCon
 
 def _slots(checkpoint: Checkpoint) -> dict[str, Any]:
     """A forward drafts as many tokens as the proposal method asks for; a token's embedding and a feature are MASK."""
-    mask, vocabulary = value(checkpoint, checkpoint.config, "mask_token_id"), read_layers(checkpoint).vocab_size
+    mask, vocabulary = required(checkpoint, checkpoint.config, "mask_token_id"), read_layers(checkpoint).vocab_size
     if not 0 <= mask < vocabulary:
         raise refuse(checkpoint, "mask_token_id", mask, f"it must be below vocab_size {vocabulary}")
-    methods = value(checkpoint, checkpoint.config, "speculators_config").get("proposal_methods") or [{}]
+    methods = required(checkpoint, checkpoint.config, "speculators_config").get("proposal_methods") or [{}]
     count = methods[0].get("speculative_tokens")
     if not isinstance(count, int) or count < 2:
         why = "it says how many tokens a forward drafts, at least 2"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 
-from modeling.fusion import EagleFusion, FeatureFusion
+from modeling.fusion import BlockFusion, EagleFusion
 from modeling.modules import pack_linears
 
 FUSIONS = {
-    "block": lambda: FeatureFusion((0, 1), 32, 1e-5),
+    "block": lambda: BlockFusion((0, 1), 32, 1e-5),
     "eagle": lambda: EagleFusion((0, 1), 32, 1e-5, norm_taps=False),
     "eagle-norm-taps": lambda: EagleFusion((0, 1), 32, 1e-5, norm_taps=True),
     "eagle-norm-joined": lambda: EagleFusion((0, 1), 32, 1e-5, norm_taps=False, norm_joined=True),

@@ -25,7 +25,7 @@ def _configure(checkpoint: Checkpoint, target: Checkpoint | None) -> EagleNetCon
     layers = read_decoder(checkpoint, given, default="llama")
     for key in (*_AMBIGUOUS, *_NORMS):
         if given.get(key):
-            raise refuse(checkpoint, key, given[key], f"in the layout {EAGLE3.name} it has no agreed meaning")
+            raise refuse(checkpoint, key, given[key], f"in the layout {SAFEAILAB.name} it has no agreed meaning")
     if layers.num_hidden_layers != 1:
         raise refuse(checkpoint, "num_hidden_layers", layers.num_hidden_layers, "such a net has one layer, midlayer")
     return EagleNetConfig(
@@ -38,4 +38,4 @@ def _sources(checkpoint: Checkpoint, config: EagleNetConfig) -> dict[str, Source
     return eagle_sources(checkpoint, config, first=_FIRST)
 
 
-EAGLE3 = Layout(name="of SafeAILab's EAGLE-3", recognises=_recognises, configure=_configure, sources=_sources)
+SAFEAILAB = Layout(name="of SafeAILab's EAGLE-3", recognises=_recognises, configure=_configure, sources=_sources)
