@@ -78,11 +78,11 @@ def _of_good_guesses(seen: Evidence) -> Rules:
     """What keeps them from paying, where first tokens are accepted."""
     steps, drafts, cut = seen.stats.steps, seen.stats.speculation, seen.min_survival > 0
     second = next(iter(drafts.acceptance_by_position[1:]), 0.0) / seen.first
-    lower = f"min_survival {seen.min_survival:g} cuts the others: lower it"
+    lower = f"; min_survival {seen.min_survival:g} cuts the others: lower it" if cut else ""
     return [
         (
             drafts.num_drafts < RARE * steps,
-            f"guesses are good but rare: a draft in {drafts.num_drafts} of {steps} steps" + f"; {lower}" * cut,
+            f"guesses are good but rare: a draft in {drafts.num_drafts} of {steps} steps{lower}",
         ),
         (
             seen.tokens_per_step < seen.needed_per_step,
@@ -91,7 +91,7 @@ def _of_good_guesses(seen: Evidence) -> Rules:
         ),
         (
             cut and drafts.drafted < seen.longest / 2 * drafts.num_drafts and drafts.accepted > SURE * drafts.drafted,
-            f"{drafts.accepted} of {drafts.drafted} guesses are right, but drafts are short; {lower}",
+            f"{drafts.accepted} of {drafts.drafted} guesses are right, but drafts are short{lower}",
         ),
         (
             drafts.verified >= 2 * drafts.num_drafts and second < FADING,
@@ -103,7 +103,7 @@ def _of_good_guesses(seen: Evidence) -> Rules:
 
 def _of_bad_guesses(seen: Evidence) -> Rules:
     """What explains that first tokens are refused."""
-    suffix, copies = seen.method == "suffix", seen.method in {"suffix", "draft_model"}
+    suffix, reads_features = seen.method == "suffix", seen.method not in {"suffix", "draft_model"}
     return [
         (bool(seen.made_for), f"the drafter was trained for {seen.made_for}, which has other weights; {TRAIN}"),
         (
@@ -116,7 +116,7 @@ def _of_bad_guesses(seen: Evidence) -> Rules:
         ),
         (suffix, "text seldom goes on as it did before; suffix pays on code edits, quotes and repeated answers"),
         (
-            seen.first < NEAR_ZERO and not copies,
+            seen.first < NEAR_ZERO and reads_features,
             f"hardly a first token is right ({seen.first:.0%}): the drafter was trained for another model, or hardly "
             f"at all; {TRAIN}",
         ),

@@ -3,8 +3,9 @@
 METAVARS = {"dtype": "auto|fp32|bf16|fp16", "device": "auto|cpu|cuda[:N]"}
 
 ENGINE_HELP = {
-    "speculative_config": "Who guesses ahead; changes the speed, never the text. suffix (the default), another method "
-    'that has weights for MODEL, none, or keys as JSON: \'{"method": "dspark", "model": "PATH"}\'.',
+    "speculative_config": "Who guesses ahead; changes the speed, never the text. suffix, another method that "
+    'has weights for MODEL, none, or keys as JSON: \'{"method": "dspark", "model": "PATH"}\'. '
+    "Default: suffix; for the built-in model, suffix and a trained drafter in competition.",
     "dtype": "Precision of weights and arithmetic. auto: the checkpoint's own, bf16 for the built-in model.",
     "device": "auto takes a GPU where there is one.",
     "threads": "CPU threads of the model. Default: what PyTorch finds.",
