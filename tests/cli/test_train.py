@@ -20,6 +20,8 @@ TINY = [
 OWN = {
     "dflash": ("--draft-vocab", "32"),
     "dspark": ("--draft-vocab", "32", "--markov-rank", "8", "--plots"),
+    "eagle3": ("--draft-vocab", "32"),
+    "p_eagle": ("--draft-vocab", "32", "--slots", "mask"),
     "draft_model": ("--width", "32"),
 }
 
