@@ -79,7 +79,11 @@ class Checkpoint:
                     "whole checkpoint"
                 )
             return {}
-        return {name: self._path(file) for name, file in self._json(INDEX)["weight_map"].items()}
+        index = self._json(INDEX)
+        files = index.get("weight_map") if isinstance(index, dict) else None
+        if not isinstance(files, dict) or not files or not all(isinstance(file, str) for file in files.values()):
+            raise ValueError(f"{INDEX} of {self.name!r} names no files in `weight_map`; give a whole checkpoint")
+        return {name: self._path(file) for name, file in files.items()}
 
     @cached_property
     def _pickled(self) -> dict[str, torch.Tensor]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -140,7 +141,7 @@ def check_target(config: NetConfig, checkpoint: Checkpoint, target: Checkpoint) 
 
 
 def _demands(config: NetConfig) -> dict[str, bool]:
-    layers, vocabulary = config.feature_layers, config.draft_vocab
+    layers, vocabulary, frequencies = config.feature_layers, config.draft_vocab, config.rope_frequencies
     smallest = min(_SIZES, key=lambda size: getattr(config, size))
     return {
         f"{smallest} {getattr(config, smallest)} must be positive": getattr(config, smallest) > 0,
@@ -148,6 +149,12 @@ def _demands(config: NetConfig) -> dict[str, bool]:
             config.num_heads % max(config.num_kv_heads, 1) == 0
         ),
         f"head_dim {config.head_dim} must be even": config.head_dim % 2 == 0,
+        f"rms_norm_eps {config.rms_norm_eps} must be a number from 0": 0 <= config.rms_norm_eps < math.inf,
+        f"rope_theta {config.rope_theta} must be a number above 0": 0 < config.rope_theta < math.inf,
+        f"rope_scale {config.rope_scale} must be a number above 0": 0 < config.rope_scale < math.inf,
+        f"rope_frequencies must be {config.head_dim // 2} numbers, half of head_dim {config.head_dim}": (
+            frequencies is None or (len(frequencies) == config.head_dim // 2 and all(map(math.isfinite, frequencies)))
+        ),
         f"feature_layers {list(layers)} must be ascending layers": (
             len(layers) > 0 and layers[0] >= 0 and list(layers) == sorted(set(layers))
         ),

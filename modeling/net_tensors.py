@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import reduce
 
 import torch
 from torch import nn
@@ -23,7 +24,10 @@ def fill(module: nn.Module, checkpoint: Checkpoint, prefix: str) -> None:
 
 
 def assign(module: nn.Module, tensors: Mapping[str, torch.Tensor], checkpoint: Checkpoint, prefix: str) -> None:
-    """Gives a module all its tensors; ValueError for a shape or a dtype that cannot be."""
+    """Gives a module all its tensors; ValueError for a shape or a dtype that cannot be, or for what is no number.
+
+    It computes in the widest dtype among them: norms may be stored wider than what they norm.
+    """
     wanted = module.state_dict()
     for name, tensor in tensors.items():
         if tensor.shape != wanted[name].shape:
@@ -37,4 +41,10 @@ def assign(module: nn.Module, tensors: Mapping[str, torch.Tensor], checkpoint: C
                 f"tensor {prefix}{name} of {checkpoint.name!r} is of dtype {str(tensor.dtype).removeprefix('torch.')}, "
                 f"but weights are read in {known}"
             )
+        if tensor.is_floating_point() and not tensor.isfinite().all():
+            raise ValueError(
+                f"tensor {prefix}{name} of {checkpoint.name!r} has values that are no finite numbers; "
+                "take an earlier checkpoint of its training, or another"
+            )
     module.load_state_dict(tensors, assign=True)
+    module.to(reduce(torch.promote_types, {each.dtype for each in module.parameters()}))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from drafters.training.answers import Answer, answer_line, read_answers
+from drafters.training.answers import Answer, answer_line, check_texts, read_answers
 from drafters.training.prompt_sources import UserTurn
 from protos.sampling_params import SamplingParams
 from services.offline import LLM
@@ -61,7 +62,7 @@ class Drawing:
 def read_turns(path: Path) -> list[UserTurn]:
     """A line of JSON with `prompt` and perhaps `domain` for each prompt; ValueError names a line that is none."""
     try:
-        lines = path.read_text().splitlines()
+        lines = path.read_text().split("\n")  # a text may hold other line ends unescaped
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"prompts in {path} cannot be read: {error}") from error
     return [_turn(line, f"{path}, line {number}") for number, line in enumerate(lines, 1) if line.strip()]
@@ -90,11 +91,22 @@ def unanswered(turns: Sequence[UserTurn], drawing: Drawing, path: Path) -> list[
 
 
 def drop_torn_line(path: Path) -> None:
-    """Takes away a last line that a stop cut off; without a file, nothing."""
-    if path.exists():
-        whole = path.read_bytes()
-        if not whole.endswith(b"\n"):
-            path.write_bytes(whole[: whole.rfind(b"\n") + 1])
+    """Takes away a last line that a stop cut off, and ends one that only lacks its end; without a file, nothing."""
+    whole = path.read_bytes() if path.exists() else b""
+    torn = whole[whole.rfind(b"\n") + 1 :]
+    if not torn:
+        return
+    try:
+        json.loads(torn)
+    except ValueError:
+        if not torn.startswith(b"{"):
+            raise ValueError(
+                f"{path} ends with {torn[:40]!r}, which no answer begins with; give another file"
+            ) from None
+        os.truncate(path, len(whole) - len(torn))  # in place: rewritten, a stop half way would lose what is whole
+    else:
+        with path.open("ab") as file:
+            file.write(b"\n")
 
 
 def answer(
@@ -129,4 +141,6 @@ def _turn(line: str, where: str) -> UserTurn:
         raise ValueError(f"{where} is no JSON: {error}") from error
     if not isinstance(prompt, dict) or not isinstance(prompt.get("prompt"), str) or not prompt["prompt"].strip():
         raise ValueError(f'{where} is no prompt; it must look like {{"prompt": "…", "domain": "…"}}')
-    return UserTurn(prompt=prompt["prompt"], domain=prompt.get("domain", ""))
+    turn = UserTurn(prompt=prompt["prompt"], domain=prompt.get("domain", ""))
+    check_texts(where, prompt=turn.prompt, domain=turn.domain)
+    return turn

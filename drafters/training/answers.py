@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -54,7 +55,7 @@ def read_answers(path: Path) -> list[Answer]:
     try:
         with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
             return [_answer(line, f"{path}, line {number}") for number, line in enumerate(lines, 1) if line.strip()]
-    except (OSError, EOFError, UnicodeDecodeError) as error:
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         raise ValueError(f"answers in {path} cannot be read: {error}") from error
 
 
@@ -104,6 +105,13 @@ def answer_line(answer: Answer) -> str:
     return json.dumps(asdict(answer)) + "\n"
 
 
+def check_texts(where: str, **texts: object) -> None:
+    """ValueError for what is no text by JSON's rules and Unicode's: a surrogate alone cannot be tokenized."""
+    for name, text in texts.items():
+        if not isinstance(text, str) or any("\ud800" <= char <= "\udfff" for char in text):
+            raise ValueError(f"{where} is no answer or prompt: {name} is {text!r:.80}; it must be a text")
+
+
 def _answer(line: str, where: str) -> Answer:
     try:
         given: Any = json.loads(line)
@@ -115,8 +123,9 @@ def _answer(line: str, where: str) -> Answer:
         )
     except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{where} is no answer: {error}; it needs the keys prompt and answer_ids") from error
-    if not isinstance(answer.prompt, str) or not all(type(token) is int and token >= 0 for token in answer.answer_ids):
-        raise ValueError(f"{where} is no answer: prompt must be a text and answer_ids token ids")
+    check_texts(where, prompt=answer.prompt, domain=answer.domain)
+    if not all(type(token) is int and token >= 0 for token in answer.answer_ids):
+        raise ValueError(f"{where} is no answer: answer_ids must be token ids")
     return answer
 
 

@@ -51,17 +51,31 @@ class FeatureStore:
         if not path.exists():
             return None
         try:
-            return Features(**load_file(path))
-        except SafetensorError as error:
+            features = Features(**load_file(path))
+            _check_rows(features, example)
+        except (SafetensorError, TypeError, ValueError) as error:
             raise ValueError(f"kept features in {path} are damaged ({error}); delete the file") from error
+        return features
 
     def _write(self, example: Example, features: Features) -> None:
         path = self._path(example)
         path.parent.mkdir(exist_ok=True)
         work = path.with_suffix(f".{os.getpid()}")
         tensors = {"taps": features.taps, "law_ids": features.law_ids, "law_probs": features.law_probs}
-        save_file(tensors, work)
+        try:
+            save_file(tensors, work)
+        except SafetensorError as error:
+            work.unlink(missing_ok=True)
+            raise OSError(f"features cannot be kept in {self._folder}: {error}; make room, or give another") from error
         work.replace(path)  # whole or not there, whenever the process dies
+
+
+def _check_rows(features: Features, example: Example) -> None:
+    context = len(example.tokens) - 1
+    rows = [len(each) for each in (features.taps, features.law_ids, features.law_probs)]
+    wanted = [context, context - example.prompt_len, context - example.prompt_len]
+    if rows != wanted:
+        raise ValueError(f"of {rows} rows, not {wanted}")
 
 
 def _claim(path: Path, about: dict[str, object]) -> None:
@@ -69,7 +83,12 @@ def _claim(path: Path, about: dict[str, object]) -> None:
         work = path.with_suffix(f".{os.getpid()}")
         work.write_text(json.dumps(about))
         work.replace(path)
-    kept = json.loads(path.read_text())
+    try:
+        kept = dict(json.loads(path.read_text()))
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"{path} does not say what the features there are of ({error}); give another folder"
+        ) from error
     for name, value in about.items():
         if kept.get(name) != value:
             raise ValueError(

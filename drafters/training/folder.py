@@ -34,8 +34,17 @@ class RunFolder:
             return None
         if not resume:
             raise ValueError(f"{str(self.path)!r} holds a training run; resume it, or give another folder")
-        state: State = torch.load(self._training, map_location="cpu", weights_only=True)
-        return state
+        return self._read()
+
+    def _read(self) -> State:
+        try:
+            state = torch.load(self._training, map_location="cpu", weights_only=True)
+            return dict(state)
+        except Exception as error:  # of any kind: torch's unpickler raises what the bytes happen to lead to
+            raise ValueError(
+                f"{self._training} is damaged or holds no training run ({type(error).__name__}: {error}); "
+                "delete it to begin anew, or give another folder"
+            ) from error
 
     def save(self, state: State) -> None:
         """Keeps the state of the last step."""

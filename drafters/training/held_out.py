@@ -96,9 +96,10 @@ class HeldOut:
     def _batches(self) -> Iterator[tuple[Sequence[Example], Batch]]:
         for start in range(0, len(self._examples), self._recipe.batch):
             examples = self._examples[start : start + self._recipe.batch]
-            if examples[0].key not in self._features:
-                found = self._source(examples)
-                self._features |= {each.key: features for each, features in zip(examples, found, strict=True)}
+            new = [each for each in examples if each.key not in self._features]  # the same answer may come twice
+            if new:
+                found = self._source(new)
+                self._features |= {each.key: features for each, features in zip(new, found, strict=True)}
             features = [self._features[each.key] for each in examples]
             anchors = [self._anchors[each.key] for each in examples]
             yield examples, make_batch(examples, features, anchors, predictions=self._predictions)

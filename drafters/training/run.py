@@ -171,8 +171,11 @@ class _Past:
 
 def _check_same(state: State, material: Material) -> None:
     """A run goes on only as what it began as."""
-    differences = Recipe(**state["recipe"]).differences(material.recipe)
-    kept: dict[str, Any] = state["origin"]
+    try:
+        began, kept = Recipe(**state["recipe"]), dict(state["origin"])
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"the run to resume is of another version of paradraft ({error}); begin elsewhere") from error
+    differences = began.differences(material.recipe)
     differences |= {name: (kept.get(name), now) for name, now in material.origin.items() if kept.get(name) != now}
     if differences:
         name, (then, now) = next(iter(differences.items()))

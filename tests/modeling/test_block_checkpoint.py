@@ -162,3 +162,46 @@ def test_a_revision_of_a_directory(tmp_path: Path) -> None:
     BLOCK_NETS.save(random_net(), tmp_path)
     with pytest.raises(ValueError, match="revision is 'main'"):
         Checkpoint(str(tmp_path), "main")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("rms_norm_eps", float("nan"), "rms_norm_eps nan must be a number from 0"),
+        ("rope_theta", 0.0, "rope_theta 0.0 must be a number above 0"),
+        ("rope_scale", float("inf"), "rope_scale inf must be a number above 0"),
+        ("rope_frequencies", [1.0], "rope_frequencies must be 8 numbers, half of head_dim 16"),
+    ],
+)
+def test_numbers_that_no_draft_comes_of(tmp_path: Path, key: str, value: object, message: str) -> None:
+    test_a_config_that_cannot_be(tmp_path, key, value, message)
+
+
+def test_weights_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
+    BLOCK_NETS.save(random_net(), tmp_path)
+    tensors = load_file(tmp_path / WEIGHTS)
+    tensors["norm.weight"][3] = torch.nan
+    save_file(tensors, tmp_path / WEIGHTS)
+    checkpoint = Checkpoint(str(tmp_path))
+    with pytest.raises(ValueError, match=r"tensor norm\.weight of .* has values that are no finite numbers"):
+        BLOCK_NETS.load(checkpoint, read(tmp_path))
+
+
+def test_weights_of_several_dtypes_compute_in_the_widest(tmp_path: Path) -> None:
+    """The fusion runs beside the target: one that cannot compute would end every request with an error."""
+    BLOCK_NETS.save(random_net(), tmp_path)
+    tensors = load_file(tmp_path / WEIGHTS)
+    save_file({name: each.float() if "norm" in name else each for name, each in tensors.items()}, tmp_path / WEIGHTS)
+    checkpoint = Checkpoint(str(tmp_path))
+    fusion = BLOCK_NETS.load_fusion(checkpoint, read(tmp_path))
+    assert {each.dtype for each in fusion.parameters()} == {torch.float32}
+    assert BLOCK_NETS.load(checkpoint, read(tmp_path)).fusion([torch.randn(3, 32)]).isfinite().all()
+
+
+@pytest.mark.parametrize("index", ["{}", "[]", '{"weight_map": [1]}', '{"weight_map": {"a": 1}}', '{"weight_map": {}}'])
+def test_an_index_that_names_no_files(tmp_path: Path, index: str) -> None:
+    BLOCK_NETS.save(random_net(), tmp_path)
+    (tmp_path / WEIGHTS).unlink()
+    (tmp_path / INDEX).write_text(index)
+    with pytest.raises(ValueError, match=f"{INDEX} of .* names no files in `weight_map`"):
+        Checkpoint(str(tmp_path)).names()

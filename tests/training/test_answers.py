@@ -25,7 +25,15 @@ def test_what_is_written_is_read(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["{", "[1]", '{"prompt": "p"}', '{"prompt": 3, "answer_ids": []}', '{"prompt": "p", "answer_ids": [1, "2"]}'],
+    [
+        "{",
+        "[1]",
+        '{"prompt": "p"}',
+        '{"prompt": 3, "answer_ids": []}',
+        '{"prompt": "p", "answer_ids": [1, "2"]}',
+        '{"prompt": "p", "answer_ids": [1, 2], "domain": null}',
+        '{"prompt": "\\ud800", "answer_ids": [1, 2]}',
+    ],
 )
 def test_a_bad_line_is_named(tmp_path: Path, line: str) -> None:
     path = tmp_path / "answers.jsonl"
@@ -37,7 +45,10 @@ def test_a_bad_line_is_named(tmp_path: Path, line: str) -> None:
 def test_a_file_that_is_not_there_or_broken_is_named(tmp_path: Path) -> None:
     broken = tmp_path / "broken.gz"
     broken.write_bytes(gzip.compress(b"x" * 1000)[:20])
-    for path in (tmp_path / "none.jsonl", broken):
+    flipped, packed = tmp_path / "flipped.gz", bytearray(gzip.compress(bytes(range(256)) * 9))
+    packed[12] ^= 0xFF
+    flipped.write_bytes(packed)
+    for path in (tmp_path / "none.jsonl", broken, flipped):
         with pytest.raises(ValueError, match=path.name):
             read_answers(path)
 

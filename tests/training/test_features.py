@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from drafters.training.answers import Example, Split
 from drafters.training.feature_store import FeatureStore
@@ -100,3 +101,21 @@ def test_a_damaged_file_is_named(target: Target, split: Split, tmp_path: Path) -
     file.write_bytes(file.read_bytes()[:100])
     with pytest.raises(ValueError, match=f"{file.name} are damaged"):
         FeatureStore(tmp_path, source)(split.train[:1])
+
+
+@pytest.mark.parametrize("kept", ["rows", "names"])
+def test_a_file_of_other_contents_is_named(target: Target, split: Split, tmp_path: Path, kept: str) -> None:
+    source = TargetFeatures(target, (1, 2), law_size=16)
+    FeatureStore(tmp_path, source)(split.train[:1])
+    (file,) = tmp_path.rglob("*.safetensors")
+    tensors = load_file(file)
+    save_file(tensors | {"taps": tensors["taps"][1:]} if kept == "rows" else {"taps": tensors["taps"]}, file)
+    with pytest.raises(ValueError, match=f"{file.name} are damaged"):
+        FeatureStore(tmp_path, source)(split.train[:1])
+
+
+@pytest.mark.parametrize("about", ["", "[1]"])
+def test_a_folder_that_does_not_say_what_it_is_of(target: Target, tmp_path: Path, about: str) -> None:
+    (tmp_path / "features.json").write_text(about)
+    with pytest.raises(ValueError, match=r"features\.json does not say"):
+        FeatureStore(tmp_path, TargetFeatures(target, (1, 2), law_size=16))

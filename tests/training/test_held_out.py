@@ -86,6 +86,14 @@ def test_features_are_asked_for_once() -> None:
     assert source.asked == EXAMPLES[:2]
 
 
+def test_an_answer_may_be_there_twice() -> None:
+    """At a batch of two, the second batch begins with an answer of the first."""
+    first, other = EXAMPLES[:2]
+    recipe = Recipe(method="dflash", markov="none", batch=2, decay=1e6)
+    found = HeldOut([first, first, first, other], Counting(), recipe, predictions=PREDICTIONS)
+    assert found.figures(Knowing(), CPU).accepted_length == pytest.approx(1 + (3 * 2 + 2) / 11)
+
+
 def test_answers_shorter_than_a_block_are_not_enough() -> None:
     with pytest.raises(ValueError, match="no held-out answer is longer than the 2 tokens that a block predicts"):
         HeldOut(EXAMPLES[2:], Counting(), RECIPE, predictions=PREDICTIONS)

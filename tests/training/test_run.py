@@ -66,6 +66,28 @@ def test_a_run_is_not_overwritten_nor_resumed_as_another(bench: Bench, tmp_path:
         bench.train(tmp_path, recipe=replace(bench.recipe, learning_rate=0.1), resume=True)
 
 
+@pytest.mark.parametrize("damage", ["", "hello", "half", "list"])
+def test_a_damaged_state_is_named(bench: Bench, tmp_path: Path, damage: str) -> None:
+    bench.train(tmp_path, minutes=1e-9)
+    file = tmp_path / "training.pt"
+    whole = file.read_bytes()
+    torch.save([1], file)
+    kept = {"half": whole[: len(whole) // 2], "list": file.read_bytes()}
+    file.write_bytes(kept.get(damage, damage.encode()))
+    with pytest.raises(
+        ValueError, match=r"training\.pt is damaged or holds no training run .* delete it to begin anew"
+    ):
+        bench.train(tmp_path, resume=True)
+
+
+def test_a_run_of_another_version_is_not_resumed(bench: Bench, tmp_path: Path) -> None:
+    bench.train(tmp_path, minutes=1e-9)
+    state = state_of(tmp_path)
+    torch.save(state | {"recipe": state["recipe"] | {"of_yore": 1}}, tmp_path / "training.pt")
+    with pytest.raises(ValueError, match=r"of another version of paradraft .*of_yore"):
+        bench.train(tmp_path, resume=True)
+
+
 def test_the_best_look_is_published_with_its_provenance(bench: Bench, tmp_path: Path) -> None:
     seen = bench.train(tmp_path)
     checkpoint = Checkpoint(str(tmp_path))
