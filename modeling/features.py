@@ -69,6 +69,7 @@ class FeatureSlots:
 
     def __init__(self, fusion: Fusion, *, num_slots: int, max_len: int, device: torch.device) -> None:
         self.fusion = fusion
+        self.width = fusion.width
         self._storage = torch.zeros(num_slots, max_len, fusion.width, dtype=torch.bfloat16, device=device)
 
     @torch.inference_mode()

@@ -12,13 +12,14 @@ from modeling.features import FeatureSlots, Fusion, Slots
 from modeling.target import Target
 from modeling.work import Forward, Work
 from protos.interfaces import AsyncDrafter
-from protos.messages import DraftQuery, Finish, Request, RequestStats, Tokens, Verdict
+from protos.messages import Finish, Request, RequestStats, Tokens, Verdict
 from verifier.acceptance import Acceptance, RatioNoise, accept_match, accept_ratio
 from verifier.admission import QueueFullError, admissible
 from verifier.batcher import Batcher, Task
 from verifier.counting import counts_of
 from verifier.engine_config import EngineConfig
 from verifier.engine_stats import EngineStats
+from verifier.questions import Questions
 from verifier.sequence import Sequence
 from verifier.slot_pool import SlotPool
 from verifier.target_rows import SequenceRows, VerifiedRows
@@ -47,6 +48,7 @@ class Engine:
                 fusion, num_slots=runner.num_slots, max_len=runner.max_len, device=runner.device
             )
             self._slots.append(self._features)
+        self._questions = Questions(self._features, limit=config.num_speculative_tokens)
         self._batcher = Batcher(SlotPool(target.runner.num_slots), config.max_num_batched_tokens)
         self._lock = threading.Lock()
         self._sequences: dict[str, Sequence] = {}
@@ -122,16 +124,13 @@ class Engine:
         return verdicts
 
     def _query(self) -> None:
-        limit = self._config.num_speculative_tokens
-        self._asked = [s for s in self._batcher.running if s.decoding and s.draft_room(limit) > 0]
-        if self._drafter is not None and self._asked:
-            self._drafter.send([self._question(s, s.draft_room(limit)) for s in self._asked])
-
-    def _question(self, sequence: Sequence, budget: int) -> DraftQuery:
-        if self._features is None:
-            return sequence.query(budget)
-        start, stop = max(sequence.drafter_len - 1, 0), len(sequence.tokens) - 1
-        return sequence.query(budget, features=self._features.read(sequence.slot, start, stop))
+        self._asked = []
+        if self._drafter is None:
+            return
+        questions = list(self._questions.of(filter(self._questions.wanted, self._batcher.running)))
+        self._asked = [sequence for sequence, _ in questions]
+        if questions:
+            self._drafter.send([query for _, query in questions])
 
     def _collect(self) -> None:
         if self._drafter is None or not self._asked:

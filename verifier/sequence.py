@@ -85,14 +85,17 @@ class Sequence:
         asked = limit if own.num_speculative_tokens is None else min(limit, own.num_speculative_tokens)
         return max(min(asked, self.max_len - len(self.tokens) - 1), 0)
 
-    def query(self, budget: int, *, features: NDArray[np.generic] | None = None) -> DraftQuery:
-        """Asks the drafter for what follows the committed tokens."""
+    def query(
+        self, budget: int, *, features: NDArray[np.generic] | None = None, until: int | None = None
+    ) -> DraftQuery:
+        """Asks the drafter for what follows the committed tokens, or the first `until` of them."""
+        base_len = len(self.tokens) if until is None else until
         self.forget_draft()
         self._budget = budget
         return DraftQuery(
             request_id=self.request_id,
-            base_len=len(self.tokens),
-            tail=tuple(self.tokens[self.drafter_len :]),
+            base_len=base_len,
+            tail=tuple(self.tokens[self.drafter_len : base_len]),
             budget=budget,
             params=self.request.params,
             tenant=self.request.tenant,

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 
 from protos.messages import DraftChunk, DraftQuery
-from services.transports.local import LocalDrafter
+from services.transports.local import HANDED_OVER_S, LocalDrafter
 from tests.fakes.queries import query
 from tests.fakes.scripted import Scripted, oracle
 
@@ -71,14 +71,40 @@ def test_a_query_left_unanswered_is_a_failure() -> None:
     assert "left 1 of 1 queries unanswered" in transport.status().reason
 
 
-def test_deadline_ends_a_round_between_chunks() -> None:
-    transport = LocalDrafter(oracle({PROMPT: ANSWER}, vocab_size=9))
+class OneByOne:
+    """Takes its time for each query."""
+
+    def __init__(self) -> None:
+        self._inner = oracle({PROMPT: ANSWER}, vocab_size=9)
+
+    def draft(self, queries: Sequence[DraftQuery]) -> Iterator[DraftChunk]:
+        for each in queries:
+            time.sleep(10 * HANDED_OVER_S)
+            yield from self._inner.draft([each])
+
+    def close(self, request_id: str) -> None:
+        self._inner.close(request_id)
+
+
+def test_deadline_ends_a_round_that_still_takes_time() -> None:
+    transport = LocalDrafter(OneByOne())
     queries = [query(PROMPT, request_id=name) for name in "abc"]
     transport.send(queries)
     assert [chunk.request_id for chunk in transport.collect(0)] == ["a"]
     assert transport.status().counters["timeouts"] == 1
     transport.send(queries)
     assert [chunk.request_id for chunk in transport.collect(later())] == ["a", "b", "c"]
+
+
+def test_what_was_made_for_all_at_once_is_taken_however_late() -> None:
+    class AtOnce(OneByOne):
+        def draft(self, queries: Sequence[DraftQuery]) -> Iterator[DraftChunk]:
+            yield from list(super().draft(queries))
+
+    transport = LocalDrafter(AtOnce())
+    transport.send([query(PROMPT, request_id=name) for name in "abc"])
+    assert [chunk.request_id for chunk in transport.collect(time.monotonic() + HANDED_OVER_S)] == ["a", "b", "c"]
+    assert transport.status().counters["timeouts"] == 0
 
 
 def test_nothing_is_collected_twice() -> None:
