@@ -9,7 +9,7 @@ import torch
 from modeling.block_net import BlockNet
 from modeling.eagle_net import EagleNet
 from modeling.noise import gumbel_rows, noise_key
-from modeling.ranking import argmax_lowest
+from modeling.ranking import argmax_lowest, best_few
 from protos.messages import DraftQuery
 
 CANDIDATES = 256
@@ -43,6 +43,9 @@ class Draws:
             [each.top_k if each.top_k > 0 and not each.greedy else CANDIDATES for each in params]
         )
         self._top_p = self._column([1.0 if each.greedy else each.top_p for each in params])
+        self._truncates = any(
+            not each.greedy and (each.min_p > 0 or 0 < each.top_k < CANDIDATES or each.top_p < 1) for each in params
+        )
 
     def tokens(self, logits: torch.Tensor, first: int) -> torch.Tensor:
         """Draft ids [b, m] of steps first .. first + m - 1, from logits [b, m, V'] in float32."""
@@ -82,10 +85,12 @@ class Draws:
 
     def _totals(self, logits: torch.Tensor, keys: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """What is drawn by, and the draft ids, of the best candidates [b, m, n] by logit; -inf where ruled out."""
-        scores, ids = logits.topk(min(CANDIDATES, logits.shape[-1]), dim=-1)
+        scores, ids = best_few(logits, min(CANDIDATES, logits.shape[-1]))
         scores = (scores - scores[..., :1]) / self._temperature
-        noise = gumbel_rows(keys, self._net.target_ids(ids))
-        return (scores + noise * self._noisy).masked_fill_(self._truncated(scores.exp()) == 0, -torch.inf), ids
+        totals = scores + gumbel_rows(keys, self._net.target_ids(ids)) * self._noisy
+        if self._truncates:
+            totals.masked_fill_(self._truncated(scores.exp()) == 0, -torch.inf)
+        return totals, ids
 
     def _truncated(self, weights: torch.Tensor) -> torch.Tensor:
         """Weights [b, m, n], the best first and 1, with 0 for what min_p, top_k and top_p rule out."""

@@ -15,7 +15,7 @@ from modeling.block_net import BlockNet
 from modeling.checkpoint_files import Checkpoint
 from modeling.eagle_net import EagleNet
 from modeling.fusion import NetFusion
-from modeling.linear import Linear, Product
+from modeling.linear import PackedLinear, Product
 from modeling.modules import pack_linears
 from modeling.net_checkpoint import Net, NetKind, check_target
 from modeling.net_config import Config
@@ -35,7 +35,7 @@ class DraftHead:
         elif net.d2t is None:
             self._product = partial(F.linear, weight=weight.to(net.dtype))
         else:
-            self._product = Linear(weight[net.d2t].to(net.dtype))
+            self._product = PackedLinear(weight[net.d2t].to(net.dtype))
 
     def __call__(self, hidden: torch.Tensor) -> torch.Tensor:
         return self._product(hidden.flatten(0, -2)).view(*hidden.shape[:-1], -1)
@@ -88,7 +88,8 @@ def make_model(net: Net, target: Checkpoint, config: ModelConfig, context: Draft
     net.drop_copies(ends.embedding, ends.lm_head)
     net.to(device, computed).eval().requires_grad_(requires_grad=False)
     if device.type == "cpu":
-        pack_linears(net)
+        # A target's rows must not depend on how many there are; drafts may, as the target decides on each.
+        pack_linears(net, PackedLinear)
     embedding = ends.embedding.to(device) if net.embedding is None else net.embedding
     return NetModel(net=net, embedding=embedding, head=DraftHead(ends.lm_head, net))
 

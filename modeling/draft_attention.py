@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import torch
 import torch.nn.functional as F  # noqa: N812
 
@@ -13,14 +15,20 @@ Rotary = tuple[torch.Tensor, torch.Tensor]
 
 def rotary(config: NetConfig, positions: torch.Tensor, dtype: torch.dtype) -> Rotary:
     """cos and sin [..., 1, n, head_dim] of positions [..., n], the first half of sin negated."""
-    if config.rope_frequencies is None:
-        exponents = torch.arange(0, config.head_dim, 2, device=positions.device) / config.head_dim
-        frequencies = config.rope_theta**-exponents
-    else:
-        frequencies = torch.tensor(config.rope_frequencies, device=positions.device)
+    frequencies = _frequencies(config.head_dim, config.rope_theta, config.rope_frequencies, positions.device)
     angles = positions[..., None, :, None] * frequencies
     cos, sin = angles.cos() * config.rope_scale, angles.sin() * config.rope_scale
     return torch.cat((cos, cos), dim=-1).to(dtype), torch.cat((-sin, sin), dim=-1).to(dtype)
+
+
+@lru_cache(maxsize=64)
+def _frequencies(head_dim: int, theta: float, given: tuple[float, ...] | None, device: torch.device) -> torch.Tensor:
+    """[head_dim / 2], computed once: a draft asks for them at every step."""
+    with torch.inference_mode(mode=False):
+        if given is not None:
+            return torch.tensor(given, device=device)
+        powers: torch.Tensor = theta ** -(torch.arange(0, head_dim, 2, device=device) / head_dim)
+        return powers
 
 
 def rotate(x: torch.Tensor, by: Rotary) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""Linear: a weight, packed for the CPU, whose rows do not depend on each other's number.
+"""Linear: a weight, packed for the CPU, whose rows do not depend on their number. PackedLinear: one where they may.
 
 On CPU the weight is re-ordered once for oneDNN, which makes a product as cheap for eight rows as for one. The kernel
 that oneDNN picks still depends on the number of rows, and with it the order of the sums, in ways that only trying
@@ -25,25 +25,33 @@ TRIED_ROWS_WHERE_WIDE = 64
 _sizes: dict[tuple[int, int, torch.dtype, int], tuple[int, ...]] = {}
 
 
-class Linear:
-    """y = x Wᵀ + b for x of shape [rows, in]. On CPU bit-equal for a row wherever and with whomever it is computed."""
+class PackedLinear:
+    """y = x Wᵀ + b for x of shape [rows, in]. On CPU the last bits of a row may depend on how many are computed."""
 
     def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None = None) -> None:
         self.out_features, self.in_features = weight.shape
         self.dtype = weight.dtype
-        self._sizes: tuple[int, ...] = ()
         if weight.device.type == "cpu":
             self._product = _packed_product(weight, bias)
-            self._sizes = _find_sizes(self.out_features, self.in_features, weight.dtype)
         else:
             self._product = lambda x: F.linear(x, weight, bias)
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        return self._product(x) if x.shape[0] else x.new_empty(0, self.out_features)
+
+
+class Linear(PackedLinear):
+    """The same, and on CPU bit-equal for a row wherever and with whomever it is computed."""
+
+    def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None = None) -> None:
+        super().__init__(weight, bias)
+        on_cpu = weight.device.type == "cpu"
+        self._sizes = _find_sizes(self.out_features, self.in_features, weight.dtype) if on_cpu else ()
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
         rows = x.shape[0]
-        if rows == 0:
-            return x.new_empty(0, self.out_features)
-        if not self._sizes:
-            return self._product(x)
+        if not rows or not self._sizes:
+            return super().__call__(x)
         most = self._sizes[-1]
         if rows <= most:
             return self._padded(x)

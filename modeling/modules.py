@@ -13,7 +13,7 @@ from torch import nn
 from transformers import AttentionInterface, AttentionMaskInterface
 
 from modeling.attention import attend
-from modeling.linear import Linear
+from modeling.linear import Linear, PackedLinear
 from modeling.live_ends import LiveEnds
 from modeling.plan import Plan
 from modeling.slots import KVShape, KVSlots
@@ -100,22 +100,22 @@ def _slot_attention(
 class _PackedModule(nn.Module):
     """Stands where an nn.Linear stood."""
 
-    def __init__(self, linear: nn.Linear) -> None:
+    def __init__(self, linear: nn.Linear, kind: type[PackedLinear]) -> None:
         super().__init__()
-        self.packed = Linear(linear.weight.detach(), None if linear.bias is None else linear.bias.detach())
+        self.packed = kind(linear.weight.detach(), None if linear.bias is None else linear.bias.detach())
         self.dtype = self.packed.dtype
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.packed(x.reshape(-1, x.shape[-1])).view(*x.shape[:-1], self.packed.out_features)
 
 
-def pack_linears(module: nn.Module) -> None:
+def pack_linears(module: nn.Module, kind: type[PackedLinear] = Linear) -> None:
     """Replaces every nn.Linear below a module on the CPU by a packed one; for inference only."""
     for name, child in module.named_children():
         if type(child) is nn.Linear:
-            setattr(module, name, _PackedModule(child))
+            setattr(module, name, _PackedModule(child, kind))
         else:
-            pack_linears(child)
+            pack_linears(child, kind)
 
 
 AttentionInterface.register(ATTENTION, _slot_attention)

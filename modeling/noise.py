@@ -63,7 +63,14 @@ def gumbel(seed: int, position: int, tokens: torch.Tensor, stream: Stream = Stre
 
 
 def gumbel_rows(keys: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
-    """The same for many positions: int64 keys [..., 2], low and high, and token ids [..., n] → float32 [..., n]."""
+    """The same for many positions: int64 keys [..., 2], low and high, and token ids [..., n] → float32 [..., n].
+
+    numpy does so few in a third of torch's time on a CPU.
+    """
+    if tokens.device.type == "cpu":
+        parts = keys.numpy().astype(np.uint32)
+        bits = noise_bits(NoiseKey(parts[..., :1], parts[..., 1:]), tokens.numpy().astype(np.uint32))  # type: ignore[arg-type]
+        return torch.from_numpy(gumbel_of_bits(bits).astype(np.float32))
     low, high = keys[..., :1], keys[..., 1:]
     return _gumbel_of_tensor(noise_bits(NoiseKey(low, high), tokens))  # type: ignore[arg-type]
 

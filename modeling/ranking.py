@@ -30,6 +30,22 @@ def argmax_lowest(logits: torch.Tensor) -> torch.Tensor:
     return torch.from_numpy(np.asarray(host_row(logits).argmax(axis=-1)))
 
 
+def best_few(logits: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """The `count` best of logits [..., V], the best first, and their ids, [..., count] each, on the logits' device.
+
+    Of equal ones the lowest id stands first; of those at the end any may be taken. numpy's selection takes a third of
+    the time of torch's on a CPU.
+    """
+    if logits.device.type != "cpu":
+        return logits.topk(count, dim=-1)
+    row = host_row(logits)
+    ids = np.sort(np.argpartition(row, -count, axis=-1)[..., -count:], axis=-1)
+    values = np.take_along_axis(row, ids, axis=-1)
+    order = np.argsort(-values, axis=-1, kind="stable")
+    best, ranked = (torch.from_numpy(np.take_along_axis(each, order, axis=-1)) for each in (values, ids))
+    return best, ranked
+
+
 def best_ids(scores: Row, count: int) -> Ids:
     """Positions of the `count` best scores, ascending; fewer where the rest is -inf. The best score must be 0."""
     for ids in windows(scores):

@@ -6,7 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from modeling.linear import Linear, _agreeing_sizes
+from modeling.linear import Linear, PackedLinear, _agreeing_sizes
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -49,7 +49,8 @@ def test_sizes_whose_bits_differ_are_never_used_together() -> None:
     assert [(group[0], group[-1]) for group in groups] == [(2, 32), (33, 256), (80, 80)]
 
 
-def test_bias_and_no_rows() -> None:
+@pytest.mark.parametrize("kind", [Linear, PackedLinear])
+def test_bias_and_no_rows(kind: type[PackedLinear]) -> None:
     weight, bias, x = torch.randn(6, 4), torch.randn(6), torch.randn(3, 4)
-    torch.testing.assert_close(Linear(weight, bias)(x), x @ weight.T + bias)
-    assert Linear(weight)(x[:0]).shape == (0, 6)
+    torch.testing.assert_close(kind(weight, bias)(x), x @ weight.T + bias)
+    assert kind(weight)(x[:0]).shape == (0, 6)

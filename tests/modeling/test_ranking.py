@@ -1,4 +1,4 @@
-"""argmax_lowest and best_ids: one order for every path, ties to the lowest id."""
+"""argmax_lowest, best_few and best_ids: one order for every path, ties to the lowest id."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from modeling.ranking import argmax_lowest, best_ids
+from modeling.ranking import argmax_lowest, best_few, best_ids
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -22,6 +22,19 @@ def test_argmax_takes_the_lowest_of_equal_maxima(dtype, vocab):
     lowest = ties.min(dim=1).values
     assert torch.equal(argmax_lowest(batch), lowest)
     assert [int(argmax_lowest(row)) for row in batch] == lowest.tolist()
+
+
+@pytest.mark.parametrize("count", [1, 50, 256, 1000])
+def test_the_best_few_are_those_of_a_whole_sort(count):
+    """Rounded to steps, so that hundreds are equal; only at the end may other ids of the same logit be taken."""
+    logits = (torch.randn(2, 3, 1000, generator=torch.Generator().manual_seed(count)) * 20).round() / 20
+    values, ids = best_few(logits, count)
+    ordered, places = logits.sort(dim=-1, descending=True, stable=True)
+    assert torch.equal(values, ordered[..., :count])
+    assert torch.equal(logits.gather(-1, ids), values)
+    certain = values > ordered[..., count - 1 : count]
+    assert torch.equal(ids[certain], places[..., :count][certain])
+    assert all(len(set(row)) == count for row in ids.flatten(0, 1).tolist())
 
 
 @pytest.mark.gpu
