@@ -68,12 +68,21 @@ def read_turns(path: Path) -> list[UserTurn]:
     return [_turn(line, f"{path}, line {number}") for number, line in enumerate(lines, 1) if line.strip()]
 
 
-def unanswered(turns: Sequence[UserTurn], drawing: Drawing, path: Path) -> list[Question]:
-    """What the file has no answer to yet, each question once."""
+def appendable(path: Path) -> Path:
+    """The path, where there is a file now; ValueError for one that answers cannot be appended to."""
     if path.suffix == ".gz":
         raise ValueError(
             f"{path} is packed, but answers are appended one by one; give a .jsonl file, and pack it later"
         )
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder; give a .jsonl file")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch()
+    return path
+
+
+def unanswered(turns: Sequence[UserTurn], drawing: Drawing, path: Path) -> list[Question]:
+    """What the file has no answer to yet, each question once."""
     drop_torn_line(path)
     known = {(each.prompt, each.temperature) for each in read_answers(path)} if path.exists() else set()
     questions = {
@@ -113,7 +122,6 @@ def answer(
     questions: Sequence[Question], llm: LLM, path: Path, *, max_model_len: int, seen: Callable[[Sequence[Answer]], None]
 ) -> int:
     """Appends the answers, telling `seen` of each lot; returns how many questions were too long to be answered."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     too_long = 0
     for start in range(0, len(questions), AT_ONCE):
         lot = questions[start : start + AT_ONCE]

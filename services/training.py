@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -43,11 +44,10 @@ class TrainingOrder:
 
 def run_training(order: TrainingOrder, sitting: Sitting, observer: Observer) -> None:
     """Blocks until the schedule or the sitting is over. ValueError before anything long where something cannot be."""
-    folder = RunFolder(order.out)
-    state = folder.open(resume=order.resume)
-    answers = _answers(order.data)
+    folder, answers = RunFolder(order.out), _answers(order.data)
     spec = replace(order.target, device=local_device(order.target.device))
-    with joined_ranks(check_device(spec.device)) as ranks:
+    with joined_ranks(check_device(spec.device)) as ranks, folder.held() if ranks.leads else nullcontext():
+        state = folder.open(resume=order.resume)
         target = load_target(spec, progress=observer.prepares if ranks.leads else logger.info)
         material = _material(order, target, answers)
         Run(material, folder, ranks=ranks, state=state).train(sitting, observer)

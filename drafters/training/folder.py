@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 
+from drafters.training.sole_writer import sole_writer
 from drafters.training.trainee import Trainee
 from modeling.checkpoint_files import PROVENANCE
 
@@ -27,9 +30,15 @@ class RunFolder:
         self.path = path
         self._training = path / "training.pt"
 
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Makes the folder, for this process alone; ValueError where another one is training into it."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        with sole_writer(self.path):
+            yield
+
     def open(self, *, resume: bool) -> State | None:
         """The state to go on from, None at a beginning. ValueError where a run lies here that is not to be resumed."""
-        self.path.mkdir(parents=True, exist_ok=True)
         if not self._training.exists():
             return None
         if not resume:
@@ -49,14 +58,25 @@ class RunFolder:
     def save(self, state: State) -> None:
         """Keeps the state of the last step."""
         work = self._training.with_suffix(".new")
-        torch.save(state, work)
-        work.replace(self._training)
+        with self._room():
+            torch.save(state, work)
+            work.replace(self._training)
 
     def publish(self, trainee: Trainee, provenance: Mapping[str, object]) -> None:
         """Makes these the weights to use."""
-        with tempfile.TemporaryDirectory(prefix=".publish-", dir=self.path) as name:
+        with self._room(), tempfile.TemporaryDirectory(prefix=".publish-", dir=self.path) as name:
             work = Path(name)
             trainee.publish(work)
             (work / PROVENANCE).write_text(json.dumps(provenance, indent=1) + "\n")
             for file in sorted(work.iterdir()):
                 file.replace(self.path / file.name)
+
+    @contextmanager
+    def _room(self) -> Iterator[None]:
+        """What a full disk makes torch and safetensors raise becomes an OSError that says what helps."""
+        try:
+            yield
+        except (SafetensorError, RuntimeError, OSError) as error:
+            raise OSError(
+                f"{str(self.path)!r} cannot be written ({error}); what was there is as before: make room, then --resume"
+            ) from error

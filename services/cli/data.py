@@ -51,7 +51,8 @@ def data(
     A second call goes on where the first one stopped.
     """
     console, args = Console(stderr=True, highlight=False), _engine_args(model, options)
-    from services.answering import Drawing, unanswered
+    from drafters.training.sole_writer import sole_writer
+    from services.answering import Drawing, appendable, unanswered
     from services.magpie import OwnTurns
     from services.prompt_supply import Sources
 
@@ -61,20 +62,21 @@ def data(
         turns, left_out = sources.turns()
     if left_out:
         console.print(f"{left_out} left out: prompts that drafters are evaluated on")
-    own = OwnTurns(out.with_suffix(".prompts.jsonl"), sources.magpie or 0)
-    if not unanswered([*turns, *own.turns], drawing, out) and not own.missing:
-        console.print(f"every prompt has its answers in {out}", soft_wrap=True)
-        return
-    from services.cli.loading import load
-    from services.offline import LLM
+    with sole_writer(appendable(out)):
+        own = OwnTurns(out.with_suffix(".prompts.jsonl"), sources.magpie or 0)
+        if not unanswered([*turns, *own.turns], drawing, out) and not own.missing:
+            console.print(f"every prompt has its answers in {out}", soft_wrap=True)
+            return
+        from services.cli.loading import load
+        from services.offline import LLM
 
-    with console.status("loading the model") as status:
-        target = load(args.target_spec(), status.update)
-    with LLM.on(target, args) as llm:
-        if own.missing:
-            with LotBar(console, "prompts", own.missing) as bar:
-                own.write(llm, max_model_len=target.max_model_len, seen=bar.saw)
-        _answer(console, llm, unanswered([*turns, *own.turns], drawing, out), out, target.max_model_len)
+        with console.status("loading the model") as status:
+            target = load(args.target_spec(), status.update)
+        with LLM.on(target, args) as llm:
+            if own.missing:
+                with LotBar(console, "prompts", own.missing) as bar:
+                    own.write(llm, max_model_len=target.max_model_len, seen=bar.saw)
+            _answer(console, llm, unanswered([*turns, *own.turns], drawing, out), out, target.max_model_len)
 
 
 def _engine_args(model: str | None, options: Mapping[str, object]) -> EngineArgs:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -71,11 +72,12 @@ class Bench:
         resume: bool = False,
         ranks: Ranks | None = None,
     ) -> Seen:
-        run_folder, seen = RunFolder(folder), Seen()
-        state = run_folder.open(resume=resume)
-        material = self.material(recipe or self.recipe, {"answers": "these"})
-        run = Run(material, run_folder, ranks=ranks or Ranks(), state=state)
-        run.train(Sitting(minutes=minutes, save_minutes=60), seen)
+        run_folder, seen, ranks = RunFolder(folder), Seen(), ranks or Ranks()
+        with run_folder.held() if ranks.leads else nullcontext():
+            state = run_folder.open(resume=resume)
+            material = self.material(recipe or self.recipe, {"answers": "these"})
+            run = Run(material, run_folder, ranks=ranks, state=state)
+            run.train(Sitting(minutes=minutes, save_minutes=60), seen)
         return seen
 
 

@@ -15,6 +15,7 @@ from drafters.training.losses import LOSSES, LossWeights
 from drafters.training.ranks import Ranks
 from drafters.training.recipe import Recipe, make_recipe
 from drafters.training.run import Sitting
+from drafters.training.sole_writer import sole_writer
 from modeling.block_checkpoint import BLOCK_NETS
 from modeling.checkpoint_files import Checkpoint
 from modeling.target import Target
@@ -159,3 +160,9 @@ def test_methods_differ_where_they_should() -> None:
 def test_one_rank_alone_agrees_with_itself() -> None:
     for says in (True, False):
         assert Ranks().agreed(leader_says=says, device=torch.device("cpu")) is says
+
+
+def test_two_runs_do_not_train_into_one_folder(bench: Bench, tmp_path: Path) -> None:
+    with sole_writer(tmp_path), pytest.raises(ValueError, match="another process"):
+        bench.train(tmp_path)
+    assert list(tmp_path.iterdir()) == []
