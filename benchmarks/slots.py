@@ -94,8 +94,9 @@ def _shapes(options: Options) -> Iterator[Shape]:
     layers = (1,) if options.quick else LAYERS
     for count, length in product(layers, (2, 4) if options.quick else STEPS):
         yield Shape(method="eagle3", length=length, layers=count)
-        yield Shape(method="p_eagle", length=length, layers=count)
-        yield Shape(method="p_eagle", length=length, layers=count, slots="mask")
+        if length > 1:  # a net of one slot is eagle3's
+            yield Shape(method="p_eagle", length=length, layers=count)
+            yield Shape(method="p_eagle", length=length, layers=count, slots="mask")
     for count, length in product(layers, (4,) if options.quick else BLOCKS):
         yield Shape(method="dflash", length=length, layers=count)
         yield Shape(method="dspark", length=length, layers=count)
