@@ -68,7 +68,9 @@ class RunFolder:
             work = Path(name)
             trainee.publish(work)
             (work / PROVENANCE).write_text(json.dumps(provenance, indent=1) + "\n")
+            mode = (work / PROVENANCE).stat().st_mode  # by the umask; safetensors writes its files for the owner alone
             for file in sorted(work.iterdir()):
+                file.chmod(mode)
                 file.replace(self.path / file.name)
 
     @contextmanager

@@ -102,6 +102,10 @@ def test_the_best_look_is_published_with_its_provenance(bench: Bench, tmp_path: 
     assert (about["command"], about["answers"], about["recipe"]["method"]) == ("test", "these", "dspark")
     assert about["parameters"] == sum(each.numel() for each in net.parameters())
     assert about["tokens_read"] == sum(step.tokens for step in seen.steps[: about["looks"][-1]["step"]])
+    other = tmp_path / "other"
+    other.touch()
+    published = ("config.json", "model.safetensors", "provenance.json")
+    assert {(tmp_path / name).stat().st_mode for name in published} == {other.stat().st_mode}
 
 
 def test_a_finished_run_has_nothing_more_to_do(bench: Bench, tmp_path: Path) -> None:
