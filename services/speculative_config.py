@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
-from drafters.registry import METHODS, DrafterConfig, names_of, parse_config
+from drafters.registry import METHODS, DrafterConfig, names_of, parse_config, parts_of
 from services.strict_model import StrictModel, suggestion
 
 
@@ -66,3 +66,9 @@ class SpeculativeConfig(StrictModel):
     def num_speculative_tokens(self) -> int:
         """The longest draft."""
         return self.drafter.num_speculative_tokens
+
+    def longest_draft(self, method: str | None) -> int:
+        """The longest draft of one of `methods`; None: of any of them."""
+        parts = dict(zip(self.methods, parts_of(self.drafter), strict=True))
+        own = self.num_speculative_tokens if method is None else parts[method].num_speculative_tokens
+        return min(own, self.num_speculative_tokens)

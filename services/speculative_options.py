@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pydantic import Field
 
 from protos.field_error import FieldError
@@ -18,14 +20,26 @@ class SpeculativeOptions(RequestFields):
     method: str | None = None
 
     def to_message(self, config: SpeculativeConfig | None) -> Speculative:
-        """The record the engine reads; FieldError where `method` names none of the configured drafters."""
-        known = config.methods if config else ()
+        """The record the engine reads; FieldError where `config` has no such drafter, or none that drafts so far."""
+        self._check_method(config.methods if config else ())
+        self._check_length(config.longest_draft(self.method) if config else 0)
+        return Speculative(enabled=self.enabled, num_speculative_tokens=self.num_speculative_tokens, method=self.method)
+
+    def _check_method(self, known: Sequence[str]) -> None:
         if self.method is not None and self.method not in known:
             remedy = f"use {' or '.join(map(repr, known))}, or leave it out" if known else "there is none; leave it out"
             raise FieldError(
                 "speculative.method", f"speculative.method is {short(self.method)}, no drafter here; {remedy}"
             )
-        return Speculative(enabled=self.enabled, num_speculative_tokens=self.num_speculative_tokens, method=self.method)
+
+    def _check_length(self, longest: int) -> None:
+        asked = self.num_speculative_tokens
+        if asked is None or asked <= longest:
+            return
+        drafter = f"{self.method!r}" if self.method else "what drafts here"
+        remedy = f"{drafter} drafts at most {longest}; ask for less" if longest else "nothing drafts here; leave it out"
+        field = "speculative.num_speculative_tokens"
+        raise FieldError(field, f"{field} is {short(asked)}, but {remedy}")
 
 
 class SpeculativeFields(RequestFields):

@@ -1,4 +1,4 @@
-"""`speculative.method`: one of the server's drafters, or a 400 that lists them."""
+"""`speculative`: one of the server's drafters, and no longer drafts than its, or a 400 that says which there are."""
 
 from __future__ import annotations
 
@@ -46,4 +46,28 @@ async def test_a_name_that_is_none_of_them(
     assert (answer.status_code, error["param"]) == (400, "speculative.method")
     assert method[:40] in error["message"]
     assert remedy in error["message"]
+    assert len(backend.seen) == before
+
+
+@pytest.mark.parametrize(
+    ("server", "speculative", "longest"),
+    [
+        (SUFFIX, {"num_speculative_tokens": 17}, "drafts at most 16"),
+        (SUFFIX | {"num_speculative_tokens": 3}, {"num_speculative_tokens": 4}, "drafts at most 3"),
+        (MIXED, {"num_speculative_tokens": 17}, "drafts at most 16"),
+        (MIXED, {"num_speculative_tokens": 6, "method": "draft_model"}, "'draft_model' drafts at most 5"),
+        (MIXED | {"num_speculative_tokens": 3}, {"num_speculative_tokens": 4, "method": "suffix"}, "at most 3"),
+        (None, {"num_speculative_tokens": 1}, "nothing drafts here; leave it out"),
+    ],
+)
+async def test_no_longer_drafts_than_the_servers(
+    client: Client, backend: ScriptedBackend, server: dict[str, Any] | None, speculative: dict[str, Any], longest: str
+) -> None:
+    before = len(backend.seen)
+    async with client(speculative_config=server) as http:
+        answer = await http.post("/v1/completions", json=BODY | {"speculative": speculative})
+    error = answer.json()["error"]
+    assert (answer.status_code, error["param"]) == (400, "speculative.num_speculative_tokens")
+    assert f"is {speculative['num_speculative_tokens']}, but " in error["message"]
+    assert longest in error["message"]
     assert len(backend.seen) == before

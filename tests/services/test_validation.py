@@ -148,7 +148,7 @@ async def test_fields_reach_the_engine(client: Client, backend: ScriptedBackend)
         "stop": ["x", "y"], "stop_token_ids": [4], "ignore_eos": True, "include_stop_str_in_output": True,
         "logprobs": 3, "speculative": {"enabled": False, "num_speculative_tokens": 2},
     }  # fmt: skip
-    async with client() as http:
+    async with client(speculative_config={"method": "suffix"}) as http:
         assert (await http.post(COMPLETIONS, json=COMPLETION_BODY | fields)).status_code == 200
     [request] = backend.seen
     sent = fields | {"stop": ("x", "y"), "stop_token_ids": (4,), "logit_bias": {5: 3}}
