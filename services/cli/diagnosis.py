@@ -11,6 +11,7 @@ RARE = 0.2
 NEAR_ZERO = 0.05
 FADING = 0.4
 SURE = 0.8
+OFTEN = 0.1
 TRAIN = "train one on this model's answers, or this one longer (docs/training.md)"
 
 Rules = list[tuple[bool, str | None]]
@@ -59,9 +60,15 @@ def likely_cause(evidence: Evidence) -> str | None:
 
 def _of_no_guesses(seen: Evidence) -> Rules:
     """What explains that drafts are missing, most certain first, as in the others."""
-    silent = not seen.stats.speculation.num_drafts
+    drafts = seen.stats.speculation.num_drafts
+    silent = not drafts
     return [
-        (seen.failures > 0, f"the drafter failed or came too late {seen.failures} times; the log says why"),
+        (
+            seen.failures > 0 and seen.failures >= OFTEN * (seen.failures + drafts),
+            f"the drafter failed or came too late {seen.failures} times, beside {drafts} drafts; if a warning "
+            "above names an error, that is the cause, else it is too slow: raise draft_timeout_s, lower "
+            "num_speculative_tokens, or shrink the drafter",
+        ),
         (
             silent and seen.method == "suffix",
             "the text does not repeat itself, and suffix guesses nothing but repetitions",
@@ -96,7 +103,7 @@ def _of_good_guesses(seen: Evidence) -> Rules:
         (
             drafts.verified >= 2 * drafts.num_drafts and second < FADING,
             f"guesses fade: {seen.first:.0%} of first tokens are right, and {second:.0%} of the second ones after "
-            "them; lower num_speculative_tokens, train longer, or take dspark, whose tokens follow from each other",
+            "them; lower num_speculative_tokens, train longer, or take eagle3 or dspark, which see the tokens before",
         ),
     ]
 
@@ -108,7 +115,8 @@ def _of_bad_guesses(seen: Evidence) -> Rules:
         (bool(seen.made_for), f"the drafter was trained for {seen.made_for}, which has other weights; {TRAIN}"),
         (
             not seen.stats.speculation.accepted and seen.method == "draft_model",
-            "not one token was accepted: the drafter's tokenizer or vocabulary is another than the model's",
+            "not one token was accepted, though tokenizer and vocabulary fit: the drafter is hardly trained, or for "
+            f"another model; {TRAIN}",
         ),
         (
             seen.temperature > 0,

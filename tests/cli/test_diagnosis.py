@@ -34,7 +34,9 @@ LOW = _seen(9, 1, 0)
 @pytest.mark.parametrize(
     ("evidence", "named"),
     [
-        (replace(FINE, failures=3), "failed or came too late 3 times"),
+        (replace(FINE, failures=10), "failed or came too late 10 times, beside 90 drafts"),
+        (replace(FINE, stats=NOTHING, failures=3), "failed or came too late 3 times"),
+        (replace(LOW, failures=1), "another text than the model"),
         (replace(FINE, stats=NOTHING), "draft_model drafted nothing in 100 steps"),
         (replace(FINE, method="suffix", stats=NOTHING), "does not repeat"),
         (replace(FINE, stats=NOTHING, min_survival=0.9), "never as sure of a token as min_survival 0.9"),
@@ -47,7 +49,7 @@ LOW = _seen(9, 1, 0)
         ),
         (_seen(63, 9, 1), "70% of first tokens are right, and 14% of the second ones"),
         (replace(LOW, made_for="some-target"), "trained for some-target, which has other weights"),
-        (_seen(0, 0, 0), "tokenizer or vocabulary"),
+        (_seen(0, 0, 0), "not one token was accepted, though tokenizer and vocabulary fit"),
         (replace(_seen(3, 0, 0), method="dspark"), "hardly a first token is right (3%)"),
         (replace(LOW, temperature=1.0), "temperature 1"),
         (replace(LOW, method="suffix"), "suffix pays on"),
@@ -66,6 +68,7 @@ def test_the_cause_is_named(evidence: Evidence, named: str) -> None:
     "evidence",
     [
         FINE,
+        replace(FINE, failures=9),
         replace(FINE, draft_share=0.5),
         replace(FINE, made_for="some-target"),
         replace(FINE, method="dspark", min_survival=0.2, longest=8),
