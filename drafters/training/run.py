@@ -176,7 +176,26 @@ def _check_same(state: State, material: Material) -> None:
     except (KeyError, TypeError) as error:
         raise ValueError(f"the run to resume is of another version of paradraft ({error}); begin elsewhere") from error
     differences = began.differences(material.recipe)
-    differences |= {name: (kept.get(name), now) for name, now in material.origin.items() if kept.get(name) != now}
+    differences |= {
+        name: (kept.get(name), now) for name, now in material.origin.items() if _matter(kept.get(name)) != _matter(now)
+    }
+    if "answers" in differences:
+        then, now = map(_told, differences["answers"])
+        raise ValueError(
+            f"the run to resume began with other answers ({then}) than {now}; give those, or begin elsewhere"
+        )
     if differences:
         name, (then, now) = next(iter(differences.items()))
         raise ValueError(f"{name} is {now!r}, but the run to resume began with {then!r}; keep that, or begin elsewhere")
+
+
+def _matter(origin: Any) -> Any:
+    """What must be the same: a file may have another name."""
+    return {name: value for name, value in origin.items() if name != "file"} if isinstance(origin, Mapping) else origin
+
+
+def _told(answers: Any) -> str:
+    """As `services.training` describes them, in words."""
+    if not isinstance(answers, Mapping):
+        return repr(answers)
+    return f"{answers.get('count')} of {answers.get('file')}, sha256 {answers.get('sha256', '')[:12]}"

@@ -71,11 +71,12 @@ class Bench:
         minutes: float = 60,
         resume: bool = False,
         ranks: Ranks | None = None,
+        answers: object = "these",
     ) -> Seen:
         run_folder, seen, ranks = RunFolder(folder), Seen(), ranks or Ranks()
         with run_folder.held() if ranks.leads else nullcontext():
             state = run_folder.open(resume=resume)
-            material = self.material(recipe or self.recipe, {"answers": "these"})
+            material = self.material(recipe or self.recipe, {"answers": answers})
             run = Run(material, run_folder, ranks=ranks, state=state)
             run.train(Sitting(minutes=minutes, save_minutes=60), seen)
         return seen

@@ -67,6 +67,15 @@ def test_a_run_is_not_overwritten_nor_resumed_as_another(bench: Bench, tmp_path:
         bench.train(tmp_path, recipe=replace(bench.recipe, learning_rate=0.1), resume=True)
 
 
+def test_answers_are_the_same_by_their_hash(bench: Bench, tmp_path: Path) -> None:
+    answers = {"file": "a.jsonl", "sha256": "ab" * 32, "count": 24}
+    bench.train(tmp_path, minutes=1e-9, answers=answers)
+    assert bench.train(tmp_path, minutes=1e-9, answers=answers | {"file": "b.jsonl"}, resume=True).begins == 1
+    said = r"began with other answers \(24 of b.jsonl, sha256 abababababab\) than 24 of b.jsonl, sha256 cdcdcdcdcdcd"
+    with pytest.raises(ValueError, match=said):
+        bench.train(tmp_path, answers={"file": "b.jsonl", "sha256": "cd" * 32, "count": 24}, resume=True)
+
+
 @pytest.mark.parametrize("damage", ["", "hello", "half", "list"])
 def test_a_damaged_state_is_named(bench: Bench, tmp_path: Path, damage: str) -> None:
     bench.train(tmp_path, minutes=1e-9)
