@@ -121,13 +121,14 @@ def _parse_parts(given: object) -> tuple[Part, ...]:
     parts: list[Part] = []
     for place, entry in enumerate(given):
         with named(place):
-            if not isinstance(entry, Mapping):
+            keys = {"method": entry} if isinstance(entry, str) else entry
+            if not isinstance(keys, Mapping):
                 raise ValueError(f"{entry!r} is no speculative_config; give {{'method': …}}")
-            part = parse_config(entry)
+            part = parse_config(keys)
             if isinstance(part, MixedConfig):
                 raise ValueError("method 'mixed' cannot be one of its own drafters; list those drafters themselves")
             if type(part) in map(type, parts):
-                raise ValueError(f"method {entry['method']!r} is there already; give each method once")
+                raise ValueError(f"method {keys['method']!r} is there already; give each method once")
         parts.append(part)
     return tuple(parts)
 

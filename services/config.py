@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import yaml
 from pydantic import Field, field_validator, model_validator
 
-from drafters.registry import resolved
+from drafters.registry import METHODS, resolved
 from services.speculative_config import SpeculativeConfig
 from services.strict_model import StrictModel
 from verifier.engine_config import EngineConfig
@@ -34,7 +34,8 @@ class EngineArgs(StrictModel):
     """One engine: the model, its memory and how it speculates. Names are vLLM's where it has the option.
 
     model: `smollm2-135m` (built in), a local directory, or a name on the hub. kv_cache_gib: upper bound of the KV
-    cache; what does not fit waits, at most `max_waiting` requests, then 429.
+    cache; what does not fit waits, at most `max_waiting` requests, then 429. speculative_config: keys, the name of a
+    method or `none`.
     """
 
     model: str = Field(default="smollm2-135m", min_length=1)
@@ -49,6 +50,18 @@ class EngineArgs(StrictModel):
     kv_cache_gib: float = Field(default=4.0, gt=0, allow_inf_nan=False)
     acceptance: Literal["match", "ratio"] = "match"
     speculative_config: SpeculativeConfig | None = None
+
+    @field_validator("speculative_config", mode="before")
+    @classmethod
+    def _named(cls, given: Any) -> Any:
+        """The name of a method means its defaults; `none`, or no key at all, plain decoding."""
+        if given in ("none", "null", {}):
+            return None
+        if not isinstance(given, str):
+            return given
+        if given not in METHODS:
+            raise ValueError(f"{given!r} is no method; there are {', '.join(sorted(METHODS))} and none")
+        return {"method": given}
 
     @field_validator("device")
     @classmethod

@@ -32,11 +32,12 @@ class LLM:
 
     model: a name or path. options: the others of `services.config.EngineArgs` (dtype, device, threads, max_model_len,
     max_num_seqs, …) with vLLM's names; an unknown one is a ValueError. speculative_config: vLLM's keys, for instance
-    `{"method": "suffix", "num_speculative_tokens": 8}`. Speculation changes the time, never the text.
+    `{"method": "suffix", "num_speculative_tokens": 8}`, or the name of a method; without it the model decodes plainly.
+    Speculation changes the time, never the text.
     """
 
     def __init__(
-        self, model: str = "smollm2-135m", *, speculative_config: Mapping[str, Any] | None = None, **options: Any
+        self, model: str = "smollm2-135m", *, speculative_config: Mapping[str, Any] | str | None = None, **options: Any
     ) -> None:
         args = EngineArgs.model_validate({"model": model, "speculative_config": speculative_config, **options})
         self._start(load_target(args.target_spec()), args)

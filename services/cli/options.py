@@ -104,7 +104,7 @@ def _kind(annotation: Any) -> Any:
     return list[str] if get_origin(annotation) is tuple else dict
 
 
-def _parser(flag: Flag) -> Callable[[str], Mapping[str, Any]] | None:
+def _parser(flag: Flag) -> Callable[[str], str | Mapping[str, Any]] | None:
     if flag.kind is not dict:
         return None
     return parse_speculation if flag.name == "speculative_config" else parse_mapping

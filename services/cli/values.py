@@ -10,7 +10,6 @@ from typing import Any
 import typer
 import yaml
 
-from drafters.registry import METHODS
 from drafters.shipped import shipped_weights
 from services.config import EngineArgs
 
@@ -24,8 +23,6 @@ def merged(model: str | None, options: Mapping[str, object], config: Path | None
     values.setdefault(
         "speculative_config", default_drafter(model or values.get("model", EngineArgs.model_fields["model"].default))
     )
-    if values.get("speculative_config") == {}:
-        values["speculative_config"] = None
     return values if model is None else values | {"model": model}
 
 
@@ -61,14 +58,10 @@ def parse_mapping(text: str | Mapping[str, Any]) -> Mapping[str, Any]:
     return value
 
 
-def parse_speculation(text: str | Mapping[str, Any]) -> Mapping[str, Any]:
-    """As `parse_mapping`, and the bare name of a method means its defaults."""
-    if isinstance(text, str):
-        word = text.strip()
-        if word in METHODS:
-            return {"method": word}
-        if word.isidentifier() and word not in {"none", "null"}:
-            raise typer.BadParameter(f"{word!r} is no method; there are {', '.join(sorted(METHODS))} and none")
+def parse_speculation(text: str | Mapping[str, Any]) -> str | Mapping[str, Any]:
+    """As `parse_mapping`, but a bare word is left to the schema: the name of a method, or `none`."""
+    if isinstance(text, str) and text.strip().isidentifier():
+        return text.strip()
     return parse_mapping(text)
 
 

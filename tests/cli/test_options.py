@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from pathlib import Path
 
 import pytest
 import typer
@@ -34,11 +35,9 @@ def test_the_help_tells_the_commands_own_defaults() -> None:
 
 
 def test_speculation_is_json_or_none_or_the_name_of_a_method() -> None:
-    assert parse_speculation("suffix") == {"method": "suffix"}
-    assert parse_speculation("none") == {}
-    assert parse_speculation("dspark") == {"method": "dspark"}
-    with pytest.raises(typer.BadParameter, match=r"'sufix' is no method; there are .*, suffix and none"):
-        parse_speculation("sufix")
+    for word in ("suffix", "none", "dspark"):
+        assert parse_speculation(f" {word} ") == word
+    assert parse_speculation('{"method": "suffix"}') == {"method": "suffix"}
     with pytest.raises(typer.BadParameter, match="not JSON"):
         parse_speculation("{suffix")
 
@@ -55,7 +54,18 @@ def test_the_default_drafter_gives_way_to_any_other_and_to_none() -> None:
     other = {"method": "draft_model", "model": "m"}
     assert merged("m", {"port": None, "stop": []}) == {"model": "m", "speculative_config": SUFFIX}
     assert merged(None, {"speculative_config": other}) == {"speculative_config": other}
-    assert merged(None, {"speculative_config": {}}) == {"speculative_config": None}
+    for none in ("none", {}):
+        assert AppArgs.model_validate(merged(None, {"speculative_config": none})).speculative_config is None
+
+
+@pytest.mark.parametrize(
+    ("line", "method"), [("suffix", "suffix"), ("none", None), ("null", None), ("eagle3", "eagle3")]
+)
+def test_a_file_may_give_the_name_of_a_method_too(tmp_path: Path, line: str, method: str | None) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text(f"speculative_config: {line}\n")
+    found = AppArgs.model_validate(merged(None, {}, file)).speculative_config
+    assert (found and found.method) == method
 
 
 def test_the_default_drafter_is_valid() -> None:

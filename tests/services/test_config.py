@@ -37,6 +37,15 @@ def test_a_model_alone_means_draft_model() -> None:
     assert isinstance(args.speculative_config.drafter, DraftModelConfig)
 
 
+def test_the_name_of_a_method_means_its_defaults() -> None:
+    for name in ("suffix", "eagle3"):
+        for given in (name, {"method": "mixed", "drafters": [name]}):
+            found = EngineArgs.model_validate({"speculative_config": given}).speculative_config
+            assert found is not None
+            assert found.methods == (name,)
+    assert EngineArgs.model_validate({"speculative_config": "none"}).speculative_config is None
+
+
 @pytest.mark.parametrize(
     ("options", "parts"),
     [
@@ -58,7 +67,11 @@ def test_a_model_alone_means_draft_model() -> None:
             {"speculative_config": {"method": "suffix", "transport": "local", "socket": "tcp"}},
             ["socket", "'tcp'", "leave socket out"],
         ),
-        ({"speculative_config": "suffix"}, ["speculative_config", "mapping"]),
+        (
+            {"speculative_config": "sufix"},
+            ["speculative_config", "'sufix' is no method; there are ", ", suffix and none"],
+        ),
+        ({"speculative_config": ["suffix"]}, ["speculative_config", "mapping"]),
     ],
 )
 def test_a_wrong_option_is_explained(options: dict[str, Any], parts: list[str]) -> None:
