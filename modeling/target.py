@@ -104,6 +104,11 @@ def resolve_model(model: str, *, progress: Callable[[str], None] = logger.info) 
         return str(builtin_dir(progress))
     path = Path(model).expanduser()
     if path.exists() and not (path / "config.json").exists():
+        if (path / "training.pt").exists():
+            raise ValueError(
+                f"{model!r} holds a training run that has not looked at held-out answers yet, so no weights; go on "
+                "with it: paradraft train … --resume"
+            )
         raise ValueError(f"model directory {model!r} has no config.json; give a transformers checkpoint directory")
     return str(path) if path.exists() else model
 

@@ -100,6 +100,9 @@ def test_weights_that_are_not_its_config_s(tmp_path: Path) -> None:
 def test_files_that_are_not_there(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"has no config.json"):
         read(tmp_path)
+    (tmp_path / "training.pt").touch()
+    with pytest.raises(ValueError, match=r"a training run that has not looked .* yet, so no weights; go on .*--resume"):
+        read(tmp_path)
     BLOCK_NETS.save(random_net(), tmp_path)
     (tmp_path / WEIGHTS).write_bytes(b"cut off")
     with pytest.raises(ValueError, match="could not be read"):
