@@ -54,8 +54,10 @@ def run_training(order: TrainingOrder, sitting: Sitting, observer: Observer) -> 
 
 
 def _answers(path: Path) -> list[Answer]:
-    """Those that may be trained on."""
+    """Those that may be trained on; ValueError where the file has none at all."""
     found = read_answers(path)
+    if not found:
+        raise ValueError(f"{str(path)!r} holds no answers; paradraft data makes some")
     kept = [answer for answer in found if not is_evaluation(answer.prompt)]
     if len(kept) < len(found):
         logger.warning("%d answers left out: to prompts that drafters are evaluated on", len(found) - len(kept))

@@ -138,6 +138,7 @@ def test_a_run_stops_in_time_and_goes_on(paradraft: Call, model: str, answers: P
 MISTAKES = [
     (["train", "eagle9", "--data", "x", "--out", "y"], "'eagle9' cannot be trained"),
     (["train", "dspark", "--data", "nowhere.jsonl", "--out", "{tmp}"], "nowhere.jsonl cannot be read"),
+    (["train", "dspark", "--data", "/dev/null", "--out", "{tmp}"], "'/dev/null' holds no answers"),
     (["train", "dspark", "--data", "x", "--out", "y", "--layers", "0"], "layers is 0"),
     (["train", "dspark", "--data", "x", "--out", "y", "--minutes", "-1"], "minutes is -1"),
     (["train", "dspark", "--out", "y"], "--data"),
