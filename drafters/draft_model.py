@@ -18,6 +18,7 @@ from drafters.checkpoints import check_same_tokenizer, fitting_max_len, load_tok
 from drafters.context import DrafterContext
 from drafters.draft_model_config import DraftModelConfig
 from drafters.draft_model_state import SlotState
+from drafters.net_methods import naming_method
 from drafters.slots import SlotTable
 from modeling.sampling import TokenSampler
 from modeling.target import TargetSpec, load_target
@@ -166,18 +167,19 @@ class DraftModel:
 
 
 def build_draft_model(config: DraftModelConfig, context: DrafterContext) -> DraftModel:
-    """Loads the draft model; ValueError where its tokenizer is not the target's."""
-    spec = TargetSpec(
-        model=config.weights,
-        revision=config.revision,
-        dtype=config.draft_dtype or context.dtype,
-        device=config.draft_device or context.device,
-        threads=config.draft_threads or context.threads,
-        max_num_seqs=context.max_num_seqs,
-        max_model_len=fitting_max_len(config.weights, config.revision, context.max_model_len),
-        kv_cache_gib=config.draft_kv_cache_gib,
-    )
-    draft = load_target(spec)
+    """Loads the draft model; ValueError where it is none, or its tokenizer is not the target's."""
+    with naming_method(config, context):
+        spec = TargetSpec(
+            model=config.weights,
+            revision=config.revision,
+            dtype=config.draft_dtype or context.dtype,
+            device=config.draft_device or context.device,
+            threads=config.draft_threads or context.threads,
+            max_num_seqs=context.max_num_seqs,
+            max_model_len=fitting_max_len(config.weights, config.revision, context.max_model_len),
+            kv_cache_gib=config.draft_kv_cache_gib,
+        )
+        draft = load_target(spec)
     check_same_tokenizer(load_tokenizer(context.target, context.revision), draft.tokenizer)
     if draft.runner.num_slots < context.max_num_seqs:
         logger.warning(

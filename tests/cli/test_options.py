@@ -54,8 +54,8 @@ def test_the_default_drafter_gives_way_to_any_other_and_to_none() -> None:
     other = {"method": "draft_model", "model": "m"}
     assert merged("m", {"port": None, "stop": []}) == {"model": "m", "speculative_config": SUFFIX}
     assert merged(None, {"speculative_config": other}) == {"speculative_config": other}
-    for none in ("none", {}):
-        assert AppArgs.model_validate(merged(None, {"speculative_config": none})).speculative_config is None
+    for off in ("none", dict[str, object]()):
+        assert AppArgs.model_validate(merged(None, {"speculative_config": off})).speculative_config is None
 
 
 @pytest.mark.parametrize(
