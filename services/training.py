@@ -50,6 +50,9 @@ def run_training(order: TrainingOrder, sitting: Sitting, observer: Observer) -> 
         state = folder.open(resume=order.resume)
         target = load_target(spec, progress=observer.prepares if ranks.leads else logger.info)
         material = _material(order, target, answers)
+        if ranks.leads:
+            train, held_out = len(material.split.train), len(material.split.held_out)
+            observer.prepares(f"{train} answers to train on, {held_out} held out")
         Run(material, folder, ranks=ranks, state=state).train(sitting, observer)
 
 

@@ -36,6 +36,9 @@ class Plots:
         draw(looks).savefig(work, dpi=110)
         work.replace(self._file)
 
+    def ended(self, step: int, steps: int, looks: Sequence[Look]) -> None:
+        self._observer.ended(step, steps, looks)
+
 
 def draw(looks: Sequence[Look]) -> Any:
     """Loss, accepted length and acceptance by position over the steps, side by side: a matplotlib Figure."""

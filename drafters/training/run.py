@@ -32,6 +32,11 @@ class Look:
         """From what `asdict` made of it."""
         return cls(**{**kept, "held_out": Figures(**kept["held_out"])})
 
+    @staticmethod
+    def best(looks: Sequence[Look]) -> Look:
+        """That whose weights are kept: drafts lived longest, and so long for the first time."""
+        return max(looks, key=lambda look: look.held_out.accepted_length)
+
 
 class Observer(Protocol):
     """Is told what happens, on the leading rank only."""
@@ -44,6 +49,10 @@ class Observer(Protocol):
 
     def looked(self, looks: Sequence[Look]) -> None:
         """looks: all so far, those of earlier sittings included; the last one is new."""
+        ...
+
+    def ended(self, step: int, steps: int, looks: Sequence[Look]) -> None:
+        """The sitting is over and its state kept; the run as well where step is steps."""
         ...
 
 
@@ -112,6 +121,7 @@ class Run:
                 break
         if self._ranks.leads:
             self._save()
+            observer.ended(self._trainer.step, self._schedule.steps, self._past.looks)
 
     def _look_if_due(self, step: int, observer: Observer) -> None:
         if step % self._material.recipe.evaluate_every and step < self._schedule.steps:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 import sys
 from dataclasses import fields
 from pathlib import Path
@@ -74,5 +76,11 @@ def train(
     )
     sitting = Sitting(**given(options, among=SITTING_HELP))
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # transformers' own would tear ours
-    with TrainView(Console(stderr=True, highlight=False)) as view:
+    with TrainView(Console(stderr=True, highlight=False), out=out, serve=_serving(target, method, out)) as view:
         run_training(order, sitting, Plots(out, view) if options["plots"] else view)
+
+
+def _serving(target: str, method: str, out: Path) -> str:
+    """The command that serves the target with the trained weights."""
+    drafter = json.dumps({"method": method, "model": str(out)})
+    return shlex.join(["paradraft", "serve", target, "--speculative-config", drafter])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from types import TracebackType
 
 from rich.console import Console
@@ -16,10 +17,15 @@ SMOOTHING = 0.95
 
 
 class TrainView:
-    """A `drafters.training.run.Observer`; a context manager. Without a terminal only the lines are printed."""
+    """A `drafters.training.run.Observer`; a context manager. Without a terminal only the lines are printed.
 
-    def __init__(self, console: Console) -> None:
+    out: where the weights go. serve: the command that serves them.
+    """
+
+    def __init__(self, console: Console, *, out: Path, serve: str) -> None:
         self._console = console
+        self._out = out
+        self._serve = serve
         self._bar = Progress(
             TextColumn("training"),
             BarColumn(),
@@ -72,6 +78,23 @@ class TrainView:
             f"drawn {figures.expected_length:.3f}, by position {positions}",
             soft_wrap=True,
         )
+
+    def ended(self, step: int, steps: int, looks: Sequence[Look]) -> None:
+        """Where the run stands, which weights there are, and what to do next."""
+        self._bar.stop()
+        if step < steps:
+            self._say(f"stopped at step {step} of {steps}; the same command with --resume goes on")
+        if not looks:
+            self._say("no weights yet: they are kept at the first look at held-out answers")
+            return
+        best = Look.best(looks)
+        length = f"accepted length {best.held_out.accepted_length:.3f}"
+        self._say(f"{self._out} holds the weights of step {best.step}, the best of {len(looks)} looks ({length})")
+        if step == steps:
+            self._say(f"serve them: {self._serve}")
+
+    def _say(self, sentence: str) -> None:
+        self._console.print(sentence, soft_wrap=True, markup=False)
 
     def _state(self) -> str:
         rate = self._tokens / max(time.monotonic() - self._since, 1e-9)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -86,6 +87,12 @@ def test_train_makes_weights_that_are_served(
     result = paradraft(*command, *OWN[method], "--features", str(features), "--epochs", "2")
     assert result.exit_code == 0, result.output
     assert "held out: loss" in result.stderr
+    assert re.search(r"^\d+ answers to train on, \d+ held out$", result.stderr, re.MULTILINE)
+    assert re.search(
+        rf"^{out} holds the weights of step \d+, the best of \d looks \(accepted", result.stderr, re.MULTILINE
+    )
+    drafter = json.dumps({"method": method, "model": str(out)})
+    assert result.stderr.endswith(f"serve them: paradraft serve {model} --speculative-config '{drafter}'\n")
     about = json.loads((out / "provenance.json").read_text())
     assert about["command"].startswith("paradraft")
     assert about["answers"]["count"] == 24
@@ -126,7 +133,10 @@ def test_plots_without_matplotlib_are_refused_before_anything_is_loaded(
 def test_a_run_stops_in_time_and_goes_on(paradraft: Call, model: str, answers: Path, tmp_path: Path) -> None:
     out = tmp_path / "drafter"
     command = ["train", "dspark", "--data", str(answers), "--out", str(out), "--target", model, *TINY, *SMALL]
-    assert paradraft(*command, "--minutes", "1e-6").exit_code == 0
+    first = paradraft(*command, "--minutes", "1e-6")
+    assert first.exit_code == 0
+    assert re.search(r"^stopped at step 1 of \d+; the same command with --resume goes on$", first.stderr, re.MULTILINE)
+    assert "no weights yet" in first.stderr
     again = paradraft(*command)
     assert (again.exit_code, "holds a training run" in again.stderr) == (2, True)
     resumed = paradraft(*command, "--resume")

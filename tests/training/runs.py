@@ -42,6 +42,9 @@ class Seen:
         self.all_looks = [look.step for look in looks]
         self.looks[looks[-1].step] = looks[-1].held_out
 
+    def ended(self, step: int, steps: int, looks: Sequence[Look]) -> None:
+        self.end = step
+
 
 @dataclass(frozen=True, kw_only=True)
 class Bench:
