@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
 
+from pydantic import ValidationError
+
 from modeling.target import Target, load_target
 from protos.messages import Finish, Request, Speculative, Verdict
 from protos.sampling_params import SamplingParams
@@ -22,6 +24,7 @@ from services.outputs import RequestOutput, completion
 from services.per_prompt import SpeculationGiven, sampling_params_of, speculation_of
 from services.progress import GenerationBar
 from services.prompts import EncodedPrompt, Message, Prompt, encode, encode_chats
+from services.strict_model import sentences
 from verifier.admission import QueueFullError, admissible
 from verifier.engine import Engine
 from verifier.engine_stats import EngineStats
@@ -39,7 +42,10 @@ class LLM:
     def __init__(
         self, model: str = "smollm2-135m", *, speculative_config: Mapping[str, Any] | str | None = None, **options: Any
     ) -> None:
-        args = EngineArgs.model_validate({"model": model, "speculative_config": speculative_config, **options})
+        try:
+            args = EngineArgs.model_validate({"model": model, "speculative_config": speculative_config, **options})
+        except ValidationError as error:
+            raise ValueError(sentences(error)) from None
         self._start(load_target(args.target_spec()), args)
 
     @classmethod

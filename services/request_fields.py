@@ -45,6 +45,8 @@ class RequestFields(BaseModel):
                 return FieldError(error.field, message)
             case "value_error":
                 return FieldError(field, f"{field}: {message}")
+            case "model_type" | "dict_type":
+                return FieldError(field, f"{field} is {short(details['input'])}; it must be an object")
             case _:
                 return FieldError(field, f"{field} is {short(details['input'])}; {message[:1].lower()}{message[1:]}")
 

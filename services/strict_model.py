@@ -47,6 +47,11 @@ class StrictModel(BaseModel):
         return loc[:1] if field is not None and not field.repr else loc
 
 
+def sentences(error: ValidationError) -> str:
+    """Ours alone: pydantic's own text adds counts, types and links around them."""
+    return "; ".join(details["msg"].removeprefix("Value error, ") for details in error.errors())
+
+
 def suggestion(key: str, known: Sequence[str]) -> str:
     """The end of a sentence about an unknown key: the one that was probably meant, or all there are."""
     near = difflib.get_close_matches(key, known, n=1)

@@ -11,6 +11,8 @@ from pydantic import ValidationError
 from rich.console import Console
 from rich.text import Text
 
+from services.strict_model import sentences
+
 FAILED, BAD_USAGE, INTERRUPTED = 1, 2, 130
 
 P = ParamSpec("P")
@@ -26,9 +28,8 @@ def one_line_errors(command: Callable[P, T]) -> Callable[P, T]:
             return command(*args, **kwargs)
         except typer.Exit:  # is a RuntimeError
             raise
-        except ValidationError as error:  # its own text adds counts, types and links around our sentences
-            sentences = (details["msg"].removeprefix("Value error, ") for details in error.errors())
-            raise fail("; ".join(sentences), BAD_USAGE) from error
+        except ValidationError as error:
+            raise fail(sentences(error), BAD_USAGE) from error
         except ValueError as error:
             raise fail(error, BAD_USAGE) from error
         except (OSError, RuntimeError, FloatingPointError) as error:

@@ -31,6 +31,12 @@ def test_a_bad_option_is_refused_by_name(model: str, options: dict[str, object],
         LLM(model, threads=1, **options)  # type: ignore[arg-type]
 
 
+def test_a_bad_option_is_said_in_one_sentence() -> None:
+    with pytest.raises(ValueError, match=r"^speculative_config: unknown key 'num_tokens'[^\n]*$") as caught:
+        LLM(speculative_config={"method": "suffix", "num_tokens": 3})
+    assert "pydantic" not in str(caught.value)
+
+
 def test_a_model_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"no config\.json"):
         LLM(str(tmp_path))

@@ -93,7 +93,7 @@ def test_chat_and_stream_take_it_too(llm: LLM) -> None:
             "is 5, but 'draft_model' drafts at most 4; ask for less",
         ),
         ({"method": b"suffix"}, "speculative.method is \"b'suffix'\"; input should be a valid string"),
-        ("suffix", 'speculative is "suffix"; input should be'),
+        ("suffix", 'speculative is "suffix"; it must be an object'),
         ([{}, {}], "2 speculative for 4 prompts; give one, or one for each prompt"),
     ],
     ids=str,

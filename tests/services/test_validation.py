@@ -72,6 +72,8 @@ REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
     (CHAT, {"logit_bias": {"1": 101}}, "logit_bias", "logit_bias[1] is 101"),
     (CHAT, {"stream_options": {"include_usage": True}}, "stream_options", "stream"),
     (CHAT, {"stream": True, "stream_options": {"usage": True}}, "stream_options.usage", "unknown field"),
+    (CHAT, {"speculative": True}, "speculative", "speculative is true; it must be an object"),
+    (CHAT, {"logit_bias": [1]}, "logit_bias", "logit_bias is [1]; it must be an object"),
     (CHAT, {"speculative": {"enable": False}}, "speculative.enable", "unknown field"),
     (CHAT, {"speculative": {"num_speculative_tokens": 0}}, "speculative.num_speculative_tokens", "0"),
     (CHAT, {"messages": []}, "messages", "at least 1"),
