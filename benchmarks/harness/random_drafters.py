@@ -66,8 +66,8 @@ def random_drafter(shape: Shape, target: Target, dtype: str, folder: Path) -> Dr
 def draft_round(drafter: Drafter, shape: Shape, target: Target, *, batch: int) -> Callable[[], None]:
     """A round of `batch` requests at CONTEXT tokens, each with NEWS fresh ones; it can be repeated."""
     requests = [f"r{i}" for i in range(batch)]
-    whole = [_query(name, shape, target, start=0, salt=0) for name in requests]
-    _answers(drafter, whole)
+    for name in requests:  # one by one: a call reads only so many features of long texts
+        _answers(drafter, [_query(name, shape, target, start=0, salt=0)])
     # Two texts in turns: a drafter that knows the news already would have less to do.
     turns = [[_query(name, shape, target, start=CONTEXT, salt=salt) for name in requests] for salt in (1, 2)]
     count = 0
