@@ -19,8 +19,10 @@ from services.config import EngineArgs
 
 if TYPE_CHECKING:
     from drafters.training.answers import Answer
+    from drafters.training.prompt_sources import UserTurn
     from services.answering import Question
     from services.offline import LLM
+    from services.prompt_supply import Sources
 
 TEMPERATURES = [0.0, 0.8]
 
@@ -58,10 +60,7 @@ def data(
 
     drawing = Drawing(temperatures=tuple(temperature), top_p=top_p, max_tokens=max_tokens)
     sources = Sources(**given(options, among=SOURCE_HELP))
-    with console.status("collecting prompts"):
-        turns, left_out = sources.turns()
-    if left_out:
-        console.print(f"{left_out} left out: prompts that drafters are evaluated on")
+    turns = _turns(console, sources)
     with sole_writer(appendable(out)):
         own = OwnTurns(out.with_suffix(".prompts.jsonl"), sources.magpie or 0)
         if not unanswered([*turns, *own.turns], drawing, out) and not own.missing:
@@ -77,6 +76,15 @@ def data(
                 with LotBar(console, "prompts", own.missing) as bar:
                     own.write(llm, max_model_len=target.max_model_len, seen=bar.saw)
             _answer(console, llm, unanswered([*turns, *own.turns], drawing, out), out, target.max_model_len)
+
+
+def _turns(console: Console, sources: Sources) -> list[UserTurn]:
+    """Those that may be answered before the model writes its own."""
+    with console.status("collecting prompts"):
+        turns, left_out = sources.turns()
+    if left_out:
+        console.print(f"{left_out} left out: prompts that drafters are evaluated on")
+    return turns
 
 
 def _engine_args(model: str | None, options: Mapping[str, object]) -> EngineArgs:
