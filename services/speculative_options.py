@@ -36,8 +36,10 @@ class SpeculativeOptions(RequestFields):
         asked = self.num_speculative_tokens
         if asked is None or asked <= longest:
             return
-        drafter = f"{self.method!r}" if self.method else "what drafts here"
-        remedy = f"{drafter} drafts at most {longest}; ask for less" if longest else "nothing drafts here; leave it out"
+        drafts = f"drafts of {self.method}" if self.method else "drafts"
+        remedy = (
+            f"{drafts} have at most {longest} here; ask for no more" if longest else "nothing drafts here; leave it out"
+        )
         field = "speculative.num_speculative_tokens"
         raise FieldError(field, f"{field} is {short(asked)}, but {remedy}")
 

@@ -52,11 +52,15 @@ async def test_a_name_that_is_none_of_them(
 @pytest.mark.parametrize(
     ("server", "speculative", "longest"),
     [
-        (SUFFIX, {"num_speculative_tokens": 17}, "drafts at most 16"),
-        (SUFFIX | {"num_speculative_tokens": 3}, {"num_speculative_tokens": 4}, "drafts at most 3"),
-        (MIXED, {"num_speculative_tokens": 17}, "drafts at most 16"),
-        (MIXED, {"num_speculative_tokens": 6, "method": "draft_model"}, "'draft_model' drafts at most 5"),
-        (MIXED | {"num_speculative_tokens": 3}, {"num_speculative_tokens": 4, "method": "suffix"}, "at most 3"),
+        (SUFFIX, {"num_speculative_tokens": 17}, "drafts have at most 16"),
+        (SUFFIX | {"num_speculative_tokens": 3}, {"num_speculative_tokens": 4}, "drafts have at most 3"),
+        (MIXED, {"num_speculative_tokens": 17}, "drafts have at most 16"),
+        (MIXED, {"num_speculative_tokens": 6, "method": "draft_model"}, "drafts of draft_model have at most 5"),
+        (
+            MIXED | {"num_speculative_tokens": 3},
+            {"num_speculative_tokens": 4, "method": "suffix"},
+            "drafts of suffix have at most 3",
+        ),
         (None, {"num_speculative_tokens": 1}, "nothing drafts here; leave it out"),
     ],
 )

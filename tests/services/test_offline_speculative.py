@@ -86,11 +86,11 @@ def test_chat_and_stream_take_it_too(llm: LLM) -> None:
         ({"num_speculative_tokens": 0}, "speculative.num_speculative_tokens is 0; input should be greater than or"),
         (
             {"num_speculative_tokens": 17},
-            "speculative.num_speculative_tokens is 17, but what drafts here drafts at most 16",
+            "speculative.num_speculative_tokens is 17, but drafts have at most 16 here",
         ),
         (
             {"method": "draft_model", "num_speculative_tokens": 5},
-            "is 5, but 'draft_model' drafts at most 4; ask for less",
+            "is 5, but drafts of draft_model have at most 4 here; ask for no more",
         ),
         ({"method": b"suffix"}, "speculative.method is \"b'suffix'\"; input should be a valid string"),
         ("suffix", 'speculative is "suffix"; it must be an object'),
