@@ -22,7 +22,7 @@ CONTESTANTS: dict[str, Config] = {
     "p_eagle": _of("p_eagle"),
     "dflash": _of("dflash"),
     "dspark": _of("dspark"),
-    "mixed": _of("mixed", drafters=[_of("suffix"), _of("eagle3")]),
+    "mixed": _of("mixed", drafters=[_of("suffix"), _of("eagle3", min_survival=0.1)]),
 }
 
 

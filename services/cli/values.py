@@ -14,7 +14,7 @@ from drafters.shipped import shipped_weights
 from services.config import EngineArgs
 
 SUFFIX: Mapping[str, Any] = {"method": "suffix", "num_speculative_tokens": 8}
-LEARNED = "eagle3"
+LEARNED: Mapping[str, Any] = {"method": "eagle3", "min_survival": 0.1}  # a step of it costs a tenth of a verification
 
 
 def merged(model: str | None, options: Mapping[str, object], config: Path | None = None) -> dict[str, Any]:
@@ -31,9 +31,9 @@ def default_drafter(model: Any) -> Mapping[str, Any]:
 
     In the target's own process: guessing and verifying take turns, so each can have all threads of a small machine.
     """
-    if LEARNED not in shipped_weights(str(model)):
+    if LEARNED["method"] not in shipped_weights(str(model)):
         return SUFFIX
-    return {"method": "mixed", "transport": "local", "drafters": [dict(SUFFIX), {"method": LEARNED}]}
+    return {"method": "mixed", "transport": "local", "drafters": [dict(SUFFIX), dict(LEARNED)]}
 
 
 def given(options: Mapping[str, object], *, among: Container[str] | None = None) -> dict[str, Any]:
