@@ -74,7 +74,7 @@ gpu-check: $(SERVE_READY)
 # Run from the root, so that the generated imports are right as they are.
 proto: $(DEV_READY)
 	@PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m grpc_tools.protoc -I. \
-		--python_out=. --grpc_python_out=. --mypy_out=. --mypy_grpc_out=. protos/draft.proto
+		--python_out=. --grpc_python_out=. --mypy_out=. --mypy_grpc_out=. protos/*.proto
 
 clean:
 	@rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
