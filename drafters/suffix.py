@@ -18,7 +18,7 @@ from drafters.suffix_index import SuffixIndex
 from drafters.suffix_walk import Chain, Run, Walker
 from drafters.survival import Source, SurvivalTable
 from protos.draft import ANCHOR, Draft
-from protos.messages import DraftChunk, DraftQuery
+from protos.messages import DraftChunk, DraftQuery, Tokens
 
 PROMPT_CONTEXT = 32
 
@@ -54,11 +54,15 @@ class SuffixDrafter:
             else:
                 yield self._answer(query, state)
 
-    def close(self, request_id: str) -> None:
+    def close(self, request_id: str, *, tail_start: int = 0, tail: Tokens = ()) -> None:
         state = self._requests.pop(request_id, None)
-        if state is not None:
-            start = max(state.prompt_len - PROMPT_CONTEXT, 0)
-            self.past.add(state.tenant, state.text.tokens(start, len(state.text)))
+        if state is None:
+            return
+        if tail and len(state.text) >= tail_start:
+            state.text.truncate(tail_start)
+            state.text.extend(tail)
+        start = max(state.prompt_len - PROMPT_CONTEXT, 0)
+        self.past.add(state.tenant, state.text.tokens(start, len(state.text)))
 
     def _synchronised(self, query: DraftQuery) -> _State | None:
         """The request's state with the tail ingested; None where the drafter holds less than the tail builds on."""
