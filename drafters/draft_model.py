@@ -23,7 +23,7 @@ from drafters.slots import SlotTable
 from modeling.sampling import TokenSampler
 from modeling.target import TargetSpec, load_target
 from modeling.work import Runner, Work
-from protos.messages import DraftChunk, DraftQuery
+from protos.messages import DraftChunk, DraftQuery, Tokens
 
 logger = logging.getLogger(__name__)
 
@@ -98,7 +98,7 @@ class DraftModel:
                     yield no_draft(query, need_from=self._slots.need_from(query, state, keep=asking))
             yield from self._grow(growing)
 
-    def close(self, request_id: str) -> None:
+    def close(self, request_id: str, *, tail_start: int = 0, tail: Tokens = ()) -> None:  # noqa: ARG002
         self._slots.release(request_id)
 
     def _started(self, query: DraftQuery, state: SlotState) -> _Growing:

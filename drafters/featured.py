@@ -59,7 +59,7 @@ class FeaturedDrafter(ABC, Generic[State]):
                     met.append((query, state))
             yield from self._answers(met)
 
-    def close(self, request_id: str) -> None:
+    def close(self, request_id: str, *, tail_start: int = 0, tail: Tokens = ()) -> None:  # noqa: ARG002
         self._table.release(request_id)
 
     @abstractmethod

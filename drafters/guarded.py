@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterator, Sequence
 
 from protos.interfaces import Drafter
-from protos.messages import DraftChunk, DraftQuery
+from protos.messages import DraftChunk, DraftQuery, Tokens
 
 logger = logging.getLogger(__name__)
 
@@ -34,9 +34,9 @@ def guarded(drafter: Drafter, queries: Sequence[DraftQuery]) -> Iterator[DraftCh
             yield DraftChunk(request_id=query.request_id, base_len=query.base_len, need_from=0, error=described)
 
 
-def forget(drafter: Drafter, request_id: str) -> None:
+def forget(drafter: Drafter, request_id: str, *, tail_start: int = 0, tail: Tokens = ()) -> None:
     """Closes a request in a drafter that may be broken."""
     try:
-        drafter.close(request_id)
+        drafter.close(request_id, tail_start=tail_start, tail=tail)
     except Exception:
         logger.warning("drafter failed to close %s", request_id, exc_info=True)

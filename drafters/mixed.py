@@ -13,7 +13,7 @@ from drafters.chains import no_draft, waves
 from drafters.guarded import forget, guarded
 from drafters.mixed_round import Request, Round, Source, Standing
 from drafters.track_record import TrackRecord
-from protos.messages import DraftChunk, DraftQuery
+from protos.messages import DraftChunk, DraftQuery, Tokens
 
 
 class Mixed:
@@ -46,10 +46,11 @@ class Mixed:
             for each in rounds.values():
                 yield from each.chunks()
 
-    def close(self, request_id: str) -> None:
-        self._requests.pop(request_id, None)
+    def close(self, request_id: str, *, tail_start: int = 0, tail: Tokens = ()) -> None:
+        request = self._requests.pop(request_id, None)
         for source in self._sources:
-            forget(source.drafter, request_id)
+            start, lacking = (0, ()) if request is None else request.ending(source, tail_start, tail)
+            forget(source.drafter, request_id, tail_start=start, tail=lacking)
 
     def _synchronised(self, query: DraftQuery) -> Request | DraftChunk:
         """The request with the query's text; the answer where the tail builds on more than is held, or on nothing."""

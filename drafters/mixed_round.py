@@ -12,7 +12,7 @@ from drafters.chains import no_draft
 from drafters.track_record import TrackRecord, outcome
 from protos.draft import Draft
 from protos.interfaces import Drafter
-from protos.messages import DraftChunk, DraftQuery
+from protos.messages import DraftChunk, DraftQuery, Tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +54,17 @@ class Request:
         for standing in self.standings.values():
             standing.held = min(standing.held, same)
             self._judge(standing, same)
+
+    def ending(self, source: Source, tail_start: int, tail: Tokens) -> tuple[int, Tokens]:
+        """The part of the text that the source lacks once it ends with the tail, after its position.
+
+        Nothing where the tail builds on more than is held, and for a source that failed.
+        """
+        standing = self.standings[source.name]
+        if not tail or standing.failed or len(self.text) < tail_start:
+            return 0, ()
+        held = min(standing.held, agreeing(self.text, tail_start, tail))
+        return held, (*self.text[held:tail_start], *tail[max(held - tail_start, 0) :])
 
     def _judge(self, standing: Standing, same: int) -> None:
         """Drafts after a text that was cut below their base are void."""

@@ -1,7 +1,8 @@
 """Codec: what crosses between a verifier and a drafter, as msgpack bytes. Never pickle.
 
-A body is `[kind, items]`; an item is the list of its record's fields in `_QUERY`, `_CHUNK` and `_PARAMS` order. That
-order *is* the version: whoever changes it raises `VERSION`. Bodies of another version are refused, not guessed at.
+A body is `[kind, items]`; an item is the list of its record's fields in `_QUERY`, `_ENDING`, `_CHUNK` and
+`_PARAMS` order. That order *is* the version: whoever changes it raises `VERSION`. Bodies of another version are
+refused, not guessed at.
 
 Of the sampling parameters only those cross that change what a drafter draws. How a text ends and what is reported of
 it is the verifier's affair: on the drafter's side those fields have their defaults, and `max_tokens` is None.
@@ -19,7 +20,7 @@ from protos.arrays import pack_array, unpack_array
 from protos.messages import DraftChunk, DraftQuery, Tokens
 from protos.sampling_params import SamplingParams
 
-VERSION = 3
+VERSION = 4
 MAX_BODY_BYTES = 64 * 2**20
 MAX_ITEMS = 2**20
 MAX_TEXT = 2**16
@@ -38,10 +39,19 @@ class Queries:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Close:
-    """Verifier to drafter: these requests are over, forget them."""
+class Ending:
+    """A request that is over, and the committed tokens from `tail_start` on; see `Drafter.close`."""
 
-    request_ids: tuple[str, ...]
+    request_id: str
+    tail_start: int = 0
+    tail: Tokens = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Close:
+    """Verifier to drafter: these requests are over, let them go."""
+
+    endings: tuple[Ending, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +63,7 @@ class Chunks:
 
 Message = Queries | Close | Chunks
 Schema = dict[str, Callable[[Any], Any]]
-Record = TypeVar("Record", DraftQuery, DraftChunk, SamplingParams)
+Record = TypeVar("Record", DraftQuery, DraftChunk, Ending, SamplingParams)
 
 
 def encode(message: Message) -> bytes:
@@ -61,8 +71,8 @@ def encode(message: Message) -> bytes:
     match message:
         case Queries(queries=queries):
             content = ["queries", [_pack(_QUERY, query) for query in queries]]
-        case Close(request_ids=request_ids):
-            content = ["close", list(request_ids)]
+        case Close(endings=endings):
+            content = ["close", [_pack(_ENDING, ending) for ending in endings]]
         case Chunks(chunks=chunks):
             content = ["chunks", [_pack(_CHUNK, chunk) for chunk in chunks]]
     body: bytes = msgpack.packb(content)
@@ -88,7 +98,7 @@ def decode(body: bytes, *, version: int = VERSION) -> Message:
         case "queries":
             return Queries(queries=tuple(_unpack(_QUERY, DraftQuery, item) for item in items))
         case "close":
-            return Close(request_ids=tuple(_checked(_text, item, "close") for item in items))
+            return Close(endings=tuple(_unpack(_ENDING, Ending, item) for item in items))
         case "chunks":
             return Chunks(chunks=tuple(_unpack(_CHUNK, DraftChunk, item) for item in items))
         case _:
@@ -181,6 +191,11 @@ _QUERY: Schema = {
     "prompt_len": _integer,
     "features": _optional(unpack_array),
     "method": _optional(_text),
+}
+_ENDING: Schema = {
+    "request_id": _text,
+    "tail_start": _integer,
+    "tail": _tokens,
 }
 _CHUNK: Schema = {
     "request_id": _text,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from protos.messages import DraftChunk, DraftQuery
+from protos.messages import DraftChunk, DraftQuery, Tokens
 
 
 class Drafter(Protocol):
@@ -20,12 +20,14 @@ class Drafter(Protocol):
       has been read, and the next query, with the next tail, goes on from there.
     - The same query twice gives the same answer, or more of it once the drafter has read on (a query may be resent
       after a lost answer).
-    - `close` of an unknown request does nothing.
+    - `close` lets a request go; of an unknown one it does nothing. `tail` holds the tokens committed from position
+      `tail_start` to the end of the request. A drafter that remembers answers, and holds at least `tail_start` tokens,
+      truncates to these and ingests the tail first. An empty tail: nothing is known of the ending.
     """
 
     def draft(self, queries: Sequence[DraftQuery]) -> Iterator[DraftChunk]: ...
 
-    def close(self, request_id: str) -> None: ...
+    def close(self, request_id: str, *, tail_start: int = 0, tail: Tokens = ()) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +57,7 @@ class AsyncDrafter(Protocol):
 
     def collect(self, deadline: float) -> list[DraftChunk]: ...
 
-    def close(self, request_id: str) -> None: ...
+    def close(self, request_id: str, *, tail_start: int = 0, tail: Tokens = ()) -> None: ...
 
     def status(self) -> DrafterStatus: ...
 

@@ -235,4 +235,4 @@ class Engine:
         self._sequences.pop(sequence.request_id, None)
         self._stats.finished[str(sequence.finish)] += 1
         if self._drafter is not None:
-            self._drafter.close(sequence.request_id)
+            self._drafter.close(sequence.request_id, tail_start=sequence.drafter_len, tail=sequence.ending)

@@ -12,7 +12,7 @@ from modeling.logprobs import token_logprob
 from modeling.sampling import TokenSampler
 from modeling.target import Target
 from protos.draft import Draft
-from protos.messages import DraftChunk, DraftQuery, Finish, Request, RequestStats, TokenLogprob
+from protos.messages import DraftChunk, DraftQuery, Finish, Request, RequestStats, TokenLogprob, Tokens
 from verifier.detokenizer import Detokenizer
 from verifier.slot_pool import Lease
 
@@ -40,6 +40,7 @@ class Sequence:
         self.logprobs: list[TokenLogprob] = []
         self.stats = RequestStats()
         self.drafter_len = 0
+        self._asked = False
         self._budget = 0
         self.draft = Draft(request_id=request.request_id, base_len=0)
         self._vocab_size = target.vocab_size
@@ -91,6 +92,7 @@ class Sequence:
         """Asks the drafter for what follows the committed tokens, or the first `until` of them."""
         base_len = len(self.tokens) if until is None else until
         self.forget_draft()
+        self._asked = True
         self._budget = budget
         return DraftQuery(
             request_id=self.request_id,
@@ -103,6 +105,15 @@ class Sequence:
             features=features,
             method=self.request.speculative.method,
         )
+
+    @property
+    def ending(self) -> Tokens:
+        """Committed tokens that the drafter is not known to have seen, once the text has ended.
+
+        Nothing where it was never asked, and after an error, which may have left tokens that nobody gets.
+        """
+        told = self._asked and self.finish is not Finish.ERROR
+        return tuple(self.tokens[self.drafter_len :]) if told else ()
 
     def receive(self, chunk: DraftChunk) -> None:
         """Takes a chunk as a hint: what fits neither the committed tokens, the vocabulary nor the budget is dropped."""

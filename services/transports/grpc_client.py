@@ -1,7 +1,8 @@
 """GrpcDrafter: an engine's end of a bidirectional gRPC stream to a drafter.
 
 The protocol, and what happens where it breaks:
-- The engine's frames: `queries` (one a step, for all requests) and `close`. The server's: `chunks`, in any order.
+- The engine's frames: `queries` (one a step, for all requests) and `close`, which carries the tail that came after a
+  request's last query. The server's: `chunks`, in any order.
 - A chunk answers the query of its (request_id, base_len). Nothing is numbered or acknowledged: what was not answered
   was not seen, and the engine sends that tail again with its next query.
 - A stream that ends takes the drafter's state of its requests with it. The next query whose tail builds on that state
@@ -21,9 +22,9 @@ from collections.abc import Iterator, Sequence
 import grpc
 
 from protos import draft_pb2, draft_pb2_grpc
-from protos.codec import MAX_BODY_BYTES, VERSION, Chunks, Close, FrameError, Message, Queries, decode, encode
+from protos.codec import MAX_BODY_BYTES, VERSION, Chunks, Close, Ending, FrameError, Message, Queries, decode, encode
 from protos.interfaces import DrafterStatus
-from protos.messages import DraftChunk, DraftQuery
+from protos.messages import DraftChunk, DraftQuery, Tokens
 from services.transports.health import DrafterHealth
 from services.transports.mailbox import Mailbox
 
@@ -43,7 +44,7 @@ Outbox = queue.SimpleQueue[draft_pb2.Frame | None]
 class GrpcDrafter:
     """An AsyncDrafter at `address` (`host:port` or `unix:/path`). It connects, and reconnects, by itself.
 
-    Counters, beside the mailbox's: errors (streams lost, rounds that cannot be sent, queries that the drafter failed
+    Counters, beside the mailbox's: errors (streams lost, messages that cannot be sent, queries that the drafter failed
     at), frames, reconnects, stalls.
     stall_s: a drafter that owes an answer for so long after its deadline is given up, and the stream made anew.
     """
@@ -67,11 +68,7 @@ class GrpcDrafter:
             self._counters["stalls"] += 1
         if not queries or self._health.resting or not self._mailbox.expect(queries):
             return
-        try:
-            self._post(Queries(queries=tuple(queries)))
-        except ValueError:
-            logger.exception("queries cannot be sent, decoding plainly")
-            self._counters["errors"] += 1
+        if not self._post(Queries(queries=tuple(queries))):
             for query in queries:
                 self._mailbox.forget(query.request_id)
 
@@ -80,10 +77,10 @@ class GrpcDrafter:
         self._health.judge(chunks)
         return chunks
 
-    def close(self, request_id: str) -> None:
+    def close(self, request_id: str, *, tail_start: int = 0, tail: Tokens = ()) -> None:
         self._mailbox.forget(request_id)
         if self._mailbox.is_open:
-            self._post(Close(request_ids=(request_id,)))
+            self._post(Close(endings=(Ending(request_id=request_id, tail_start=tail_start, tail=tail),)))
 
     def status(self) -> DrafterStatus:
         late = self._mailbox.late_for
@@ -101,8 +98,15 @@ class GrpcDrafter:
         """Blocks until the server has answered the stream; False where it has not within `timeout_s`."""
         return self._up.wait(timeout_s)
 
-    def _post(self, message: Message) -> None:
-        self._outbox.put(draft_pb2.Frame(version=VERSION, body=encode(message)))
+    def _post(self, message: Message) -> bool:
+        """Hands a message to the stream; False, and counted, where it cannot be sent."""
+        try:
+            self._outbox.put(draft_pb2.Frame(version=VERSION, body=encode(message)))
+        except ValueError:
+            logger.exception("a message cannot be sent, decoding plainly")
+            self._counters["errors"] += 1
+            return False
+        return True
 
     def _hang_up(self) -> bool:
         """Ends the stream, which makes the reader open another; False where there is none."""

@@ -16,7 +16,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from drafters.guarded import forget, guarded
 from protos import draft_pb2, draft_pb2_grpc
-from protos.codec import MAX_BODY_BYTES, VERSION, Chunks, Close, FrameError, Queries, decode, encode
+from protos.codec import MAX_BODY_BYTES, VERSION, Chunks, Close, Ending, FrameError, Queries, decode, encode
 from protos.interfaces import Drafter
 from protos.messages import DraftChunk, DraftQuery
 
@@ -33,7 +33,8 @@ class DraftServer:
     """Serves `drafter` at `address`: `host:port` (port 0 takes a free one) or `unix:/path`.
 
     All calls of the drafter happen on one thread. A stream that sends a frame nobody can read ends with
-    INVALID_ARGUMENT and the reason; the others go on. When a stream ends, the requests it asked for are closed.
+    INVALID_ARGUMENT and the reason; the others go on. When a stream ends, the requests it asked for are closed,
+    and nothing is known of how they ended.
     Health is served under the standard gRPC health service, for "" and for `paradraft.Drafting`.
     """
 
@@ -102,8 +103,8 @@ class _Drafting(draft_pb2_grpc.DraftingServicer):
                 match decode(frame.body, version=frame.version):
                     case Queries(queries=queries):
                         yield from self._answer(queries, stream)
-                    case Close(request_ids=request_ids):
-                        self._close(request_ids)
+                    case Close(endings=endings):
+                        self._close(endings)
                     case Chunks():
                         raise FrameError("frame kind 'chunks' goes from a drafter to an engine, not to a drafter")
         except FrameError as error:
@@ -125,7 +126,7 @@ class _Drafting(draft_pb2_grpc.DraftingServicer):
             if stream.round is not None:
                 stream.round.cancel()
         stream.made.put(None)
-        self._close(owned)
+        self._close([Ending(request_id=request_id) for request_id in owned])
 
     def _answer(self, queries: Sequence[DraftQuery], stream: _Stream) -> Iterator[draft_pb2.Frame]:
         """One frame for all chunks that are ready, as often as some are."""
@@ -145,13 +146,17 @@ class _Drafting(draft_pb2_grpc.DraftingServicer):
         finally:
             made.put(None)
 
-    def _close(self, request_ids: Sequence[str]) -> None:
+    def _close(self, endings: Sequence[Ending]) -> None:
         with self._lock:
-            for request_id in request_ids:
-                self._owners.pop(request_id, None)
+            for ending in endings:
+                self._owners.pop(ending.request_id, None)
         with contextlib.suppress(RuntimeError):  # the worker is shut down, and the drafter's state with it
-            for request_id in request_ids:
-                self.worker.submit(forget, self._drafter, request_id)
+            for ending in endings:
+                self.worker.submit(_let_go, self._drafter, ending)
+
+
+def _let_go(drafter: Drafter, ending: Ending) -> None:
+    forget(drafter, ending.request_id, tail_start=ending.tail_start, tail=ending.tail)
 
 
 def _ready(made: Made) -> Iterator[tuple[DraftChunk, ...]]:

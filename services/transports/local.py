@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from drafters.guarded import forget, guarded
 from protos.interfaces import Drafter, DrafterStatus
-from protos.messages import DraftChunk, DraftQuery
+from protos.messages import DraftChunk, DraftQuery, Tokens
 from services.transports.health import DrafterHealth
 
 HANDED_OVER_S = 1e-3  # longer than it takes to hand over a chunk that was there already
@@ -46,8 +46,8 @@ class LocalDrafter:
         self._health.judge(chunks)
         return chunks
 
-    def close(self, request_id: str) -> None:
-        forget(self._drafter, request_id)
+    def close(self, request_id: str, *, tail_start: int = 0, tail: Tokens = ()) -> None:
+        forget(self._drafter, request_id, tail_start=tail_start, tail=tail)
 
     def status(self) -> DrafterStatus:
         health = self._health

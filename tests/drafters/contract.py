@@ -134,6 +134,16 @@ class DrafterContract:
         drafter.close("nobody")
         assert self.ask_one(drafter, query(self.prompt)).need_from is None
 
+    def test_close_that_tells_the_ending(self, drafter: AsyncDrafter) -> None:
+        """Whether it builds on what is held, repeats some of it, or builds on more; and nothing of it is left after."""
+        text = self.prompt + self.answer
+        for start in (len(text) - 1, len(self.prompt) + 1, len(text) + 5):
+            self.generate(drafter)
+            drafter.close("r", tail_start=start, tail=(*text[start:], 3))
+            assert self.ask_one(drafter, query(text, seen=len(self.prompt))).need_from == 0
+        drafter.close("nobody", tail_start=2, tail=text)
+        assert all(chunk.need_from is None for chunk in self.generate(drafter))
+
     def test_requests_do_not_mix(self, drafter: AsyncDrafter) -> None:
         texts = {"a": self.prompt + self.answer, "b": self.prompt, "c": self.answer}
         alone = {name: self.ask_one(drafter, query(text, request_id=f"{name}1")) for name, text in texts.items()}

@@ -37,8 +37,8 @@ class Watched:
                 raise ArithmeticError("no luck")
             yield from (replace(chunk, source=self.name) for chunk in self.inner.draft([each]))
 
-    def close(self, request_id: str) -> None:
-        self.inner.close(request_id)
+    def close(self, request_id: str, *, tail_start: int = 0, tail: Tokens = ()) -> None:
+        self.inner.close(request_id, tail_start=tail_start, tail=tail)
 
     @property
     def budgets(self) -> list[int]:
@@ -203,6 +203,43 @@ def test_state_is_bounded_and_closed() -> None:
     assert chunk.need_from == 0
     drafter.close("18")
     assert set(map(str, range(12, 18))) == set(cheap.inner.texts) == set(model.inner.texts)
+
+
+class TestEnding:
+    """Each source learns how a request ended, as far as it has followed it."""
+
+    def test_sources_in_step(self) -> None:
+        cheap, model = sure(2), sure(0)
+        drafter = mixed(cheap=cheap, model=model)
+        follow(drafter, stop=20)
+        drafter.close("r", tail_start=10, tail=TEXT[10:30])
+        assert cheap.inner.finished == model.inner.finished == {"r": list(TEXT[:30])}
+
+    def test_a_source_that_was_left_alone_for_a_while(self) -> None:
+        cheap, model = sure(2), sure(2)
+        drafter = mixed(cheap=cheap, model=model)
+        ask(drafter, query(TEXT[:10]))
+        ask(drafter, replace(query(TEXT[:20], seen=10), method="cheap"))
+        assert len(model.inner.texts["r"]) == 10
+        drafter.close("r", tail_start=20, tail=TEXT[20:30])
+        assert cheap.inner.finished == model.inner.finished == {"r": list(TEXT[:30])}
+
+    def test_a_source_that_failed_is_told_nothing(self) -> None:
+        cheap, model = sure(2), sure(2)
+        drafter = mixed(cheap=cheap, model=model)
+        ask(drafter, query(TEXT[:10]))
+        model.fails_at = "r"
+        ask(drafter, query(TEXT[:12], seen=10))
+        drafter.close("r", tail_start=12, tail=TEXT[12:30])
+        assert cheap.inner.finished == {"r": list(TEXT[:30])}
+        assert model.inner.finished == {"r": list(TEXT[:10])}
+
+    def test_a_tail_that_builds_on_more_than_was_told(self) -> None:
+        cheap, model = sure(2), sure(2)
+        drafter = mixed(cheap=cheap, model=model)
+        ask(drafter, query(TEXT[:10]))
+        drafter.close("r", tail_start=11, tail=TEXT[11:30])
+        assert cheap.inner.finished == model.inner.finished == {"r": list(TEXT[:10])}
 
 
 def test_an_adversary_costs_its_drafts_and_no_more() -> None:

@@ -14,7 +14,8 @@ class Scripted:
 
     The first `right` tokens of a draft are the target's, the others wrong for certain. It proposes as far as the
     continuation is known, and nothing where the text has left it. With `tree`, each node gets a wrong sibling in front
-    of it, so that the surviving path never lies in adjacent rows.
+    of it, so that the surviving path never lies in adjacent rows. `texts` are those of live requests,
+    `finished` what is known of those that are over.
     """
 
     def __init__(
@@ -26,6 +27,7 @@ class Scripted:
         self._tree = tree
         self._source = source
         self.texts: dict[str, list[int]] = {}
+        self.finished: dict[str, list[int]] = {}
 
     def draft(self, queries: Sequence[DraftQuery]) -> Iterator[DraftChunk]:
         for query in queries:
@@ -36,8 +38,11 @@ class Scripted:
             text = self.texts[query.request_id] = text[: query.tail_start] + list(query.tail)
             yield self._chunk(query, self._nodes(self._continuation(tuple(text)), query.budget))
 
-    def close(self, request_id: str) -> None:
-        self.texts.pop(request_id, None)
+    def close(self, request_id: str, *, tail_start: int = 0, tail: Tokens = ()) -> None:
+        text = self.texts.pop(request_id, None)
+        if text is not None:
+            known = tail and len(text) >= tail_start
+            self.finished[request_id] = text[:tail_start] + list(tail) if known else text
 
     def _continuation(self, text: Tokens) -> Tokens:
         for prompt, answer in self._answers.items():

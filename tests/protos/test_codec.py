@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from protos import codec
-from protos.codec import Chunks, Close, FrameError, Message, Queries, decode, encode
+from protos.codec import Chunks, Close, Ending, FrameError, Message, Queries, decode, encode
 from protos.messages import DraftChunk, DraftQuery
 from protos.sampling_params import MAX_STOP_CHARS, MAX_STOP_IDS, MAX_STOPS, SamplingParams
 
@@ -61,10 +61,11 @@ chunks = st.builds(
     need_from=st.none() | lengths,
     error=names,
 )
+endings = st.builds(Ending, request_id=names, tail_start=lengths, tail=tokens)
 messages: st.SearchStrategy[Message] = st.one_of(
     st.builds(Queries, queries=st.lists(queries, max_size=3).map(tuple)),
     st.builds(Chunks, chunks=st.lists(chunks, max_size=3).map(tuple)),
-    st.builds(Close, request_ids=st.lists(names, max_size=3).map(tuple)),
+    st.builds(Close, endings=st.lists(endings, max_size=3).map(tuple)),
 )
 
 
@@ -121,10 +122,10 @@ def test_any_other_content_raises_frame_errors(kind: str, content: object) -> No
     assert plain(decode(encode(message))) == plain(message)
 
 
-@pytest.mark.parametrize("version", [0, 1, 2, 2**32 - 1])
+@pytest.mark.parametrize("version", [0, 1, 2, 3, 2**32 - 1])
 def test_unknown_version_is_named(version: int) -> None:
-    with pytest.raises(FrameError, match=f"version {version} is unknown; this side speaks version 3"):
-        decode(encode(Close(request_ids=())), version=version)
+    with pytest.raises(FrameError, match=f"version {version} is unknown; this side speaks version 4"):
+        decode(encode(Close(endings=())), version=version)
 
 
 def chunk_with(**changed: object) -> bytes:
@@ -145,7 +146,12 @@ FIELDS = dataclasses.fields(DraftChunk)
         (msgpack.packb(["pickle", []]), "kind 'pickle' is unknown"),
         (msgpack.packb([[], []]), "is unknown"),
         (msgpack.packb(["chunks", [[1]]]), "DraftChunk must be a list of 10, got a list of 1"),
-        (msgpack.packb(["close", [1]]), "must be text"),
+        (msgpack.packb(["close", ["r"]]), "Ending must be a list of 3, got str"),
+        (msgpack.packb(["close", [["r", 5]]]), "Ending must be a list of 3, got a list of 2"),
+        (msgpack.packb(["close", [[1, 5, []]]]), r"Ending\.request_id must be text"),
+        (msgpack.packb(["close", [["r", -1, []]]]), r"Ending\.tail_start must be an integer"),
+        (msgpack.packb(["close", [["r", 5, None]]]), r"Ending\.tail must be a list of integers"),
+        (msgpack.packb(["close", [["r", 5, [7, -1]]]]), r"Ending\.tail must be a list of integers"),
         (chunk_with(base_len=-1), "base_len must be an integer"),
         (chunk_with(base_len=True), "base_len must be an integer"),
         (chunk_with(tokens=[1.0]), "tokens must be a list of integers"),
@@ -169,7 +175,7 @@ def test_sampling_params_are_validated() -> None:
 
 
 def test_schemas_hold_every_field_in_order() -> None:
-    for schema, record in ((codec._QUERY, DraftQuery), (codec._CHUNK, DraftChunk)):
+    for schema, record in ((codec._QUERY, DraftQuery), (codec._ENDING, Ending), (codec._CHUNK, DraftChunk)):
         assert list(schema) == [field.name for field in dataclasses.fields(record)]
 
 
@@ -196,7 +202,7 @@ def test_sizes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(FrameError, match="over the limit of 100"):
         decode(b"0" * 101)
     with pytest.raises(ValueError, match="over the limit of 100"):
-        encode(Close(request_ids=("a" * 100,)))
+        encode(Close(endings=(Ending(request_id="a" * 100),)))
 
 
 def test_no_pickle_and_no_extension_types() -> None:

@@ -19,7 +19,7 @@ from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 from drafters.context import DrafterContext
 from drafters.registry import DrafterConfig
 from drafters.suffix_config import SuffixConfig
-from protos.messages import DraftChunk, DraftQuery
+from protos.messages import DraftChunk, DraftQuery, Tokens
 from services import drafter_supervisor
 from services.drafter_service import DrafterService
 from services.drafter_supervisor import DrafterSupervisor
@@ -57,8 +57,8 @@ class HangsOnce:
             threading.Event().wait()
         yield from self._inner.draft(queries)
 
-    def close(self, request_id: str) -> None:
-        self._inner.close(request_id)
+    def close(self, request_id: str, *, tail_start: int = 0, tail: Tokens = ()) -> None:
+        self._inner.close(request_id, tail_start=tail_start, tail=tail)
 
 
 class ServiceThatHangsOnce(DrafterService):

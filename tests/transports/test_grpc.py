@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import grpc
+import msgpack
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from protos import draft_pb2, draft_pb2_grpc
 from protos.codec import VERSION, Chunks, Queries, decode, encode
-from protos.messages import DraftChunk, DraftQuery
+from protos.messages import DraftChunk, DraftQuery, Tokens
 from services.transports.grpc_server import SERVICE, DraftServer
 from tests.fakes.queries import query
 from tests.fakes.scripted import Scripted, oracle
@@ -48,6 +49,7 @@ def test_health_service(serve: Serve, address: str) -> None:
     [
         (draft_pb2.Frame(version=9, body=b""), "frame version 9 is unknown"),
         (draft_pb2.Frame(version=VERSION, body=b"\xc1"), "not msgpack"),
+        (draft_pb2.Frame(version=VERSION, body=msgpack.packb(["close", [["x", 1]]])), "Ending must be a list of 3"),
         (draft_pb2.Frame(version=VERSION, body=encode(Chunks(chunks=()))), "goes from a drafter to an engine"),
     ],
 )
@@ -77,8 +79,10 @@ def test_close_reaches_the_drafter(serve: Serve, dial: Dial, address: str) -> No
     client = dial(address)
     assert client.wait_until_up(30)
     ask(client, query(PROMPT))
-    client.close("r")
+    ask(client, query(TEXT[:5], seen=3))
+    client.close("r", tail_start=4, tail=TEXT[4:])  # one token of which is there already
     until(lambda: not drafter.texts)
+    assert drafter.finished == {"r": list(TEXT)}
 
 
 def test_drafter_that_raises_behind_a_server(serve: Serve, dial: Dial, address: str) -> None:
@@ -92,7 +96,7 @@ def test_drafter_that_raises_behind_a_server(serve: Serve, dial: Dial, address: 
                 raise RuntimeError("it broke")
             yield from oracle({PROMPT: ANSWER}, vocab_size=9).draft(queries)
 
-        def close(self, request_id: str) -> None:
+        def close(self, request_id: str, *, tail_start: int = 0, tail: Tokens = ()) -> None:
             raise RuntimeError("it broke")
 
     drafter = Broken()
@@ -114,12 +118,13 @@ def test_drafter_that_raises_behind_a_server(serve: Serve, dial: Dial, address: 
     assert (client.status().up, client.status().reason) == (True, "")
 
 
-def test_queries_that_cannot_be_packed_are_counted(serve: Serve, dial: Dial, address: str) -> None:
+def test_what_cannot_be_packed_is_counted(serve: Serve, dial: Dial, address: str) -> None:
     serve(oracle({PROMPT: ANSWER}, vocab_size=9), address)
     client = dial(address)
     assert client.wait_until_up(30)
     assert ask(client, query(PROMPT, request_id="r" * (2**26))) == []
-    assert client.status().counters["errors"] == 1
+    client.close("r" * (2**26), tail=PROMPT)
+    assert client.status().counters["errors"] == 2
     assert ask(client, query(PROMPT))[0].tokens == ANSWER
 
 

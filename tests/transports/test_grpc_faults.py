@@ -88,7 +88,7 @@ def other_version(_one: DraftQuery) -> Iterator[draft_pb2.Frame]:
 
 
 def an_engine_s_message(_one: DraftQuery) -> Iterator[draft_pb2.Frame]:
-    yield draft_pb2.Frame(version=VERSION, body=encode(Close(request_ids=())))
+    yield draft_pb2.Frame(version=VERSION, body=encode(Close(endings=())))
 
 
 def raising(one: DraftQuery) -> Iterator[draft_pb2.Frame]:

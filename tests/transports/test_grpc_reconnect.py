@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 
-from protos.messages import DraftChunk, DraftQuery
+from protos.messages import DraftChunk, DraftQuery, Tokens
 from services.transports.grpc_server import DraftServer
 from tests.fakes.queries import query
 from tests.fakes.scripted import Scripted, oracle
@@ -25,8 +25,8 @@ class Slow:
         self.go.wait(30)
         yield from self.inner.draft(queries)
 
-    def close(self, request_id: str) -> None:
-        self.inner.close(request_id)
+    def close(self, request_id: str, *, tail_start: int = 0, tail: Tokens = ()) -> None:
+        self.inner.close(request_id, tail_start=tail_start, tail=tail)
 
 
 def test_nobody_there_costs_no_waiting(dial: Dial, address: str) -> None:
@@ -143,3 +143,4 @@ def test_requests_of_a_stream_that_ends_are_closed(serve: Serve, dial: Dial, add
     assert set(drafter.texts) == {"gone", "stays"}
     gone.shutdown()
     until(lambda: set(drafter.texts) == {"stays"})
+    assert drafter.finished == {"gone": list(PROMPT)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 
-from protos.messages import DraftChunk, DraftQuery
+from protos.messages import DraftChunk, DraftQuery, Tokens
 from services.transports.local import HANDED_OVER_S, LocalDrafter
 from tests.fakes.queries import query
 from tests.fakes.scripted import Scripted, oracle
@@ -26,7 +26,7 @@ class Breaking:
         if len(queries) > self.good:
             raise RuntimeError("the drafter broke")
 
-    def close(self, request_id: str) -> None:
+    def close(self, request_id: str, *, tail_start: int = 0, tail: Tokens = ()) -> None:
         self.closed.append(request_id)
         raise OSError("and cannot close")
 
@@ -62,7 +62,7 @@ def test_a_query_left_unanswered_is_a_failure() -> None:
         def draft(self, queries: Sequence[DraftQuery]) -> Iterator[DraftChunk]:
             return iter(())
 
-        def close(self, request_id: str) -> None: ...
+        def close(self, request_id: str, *, tail_start: int = 0, tail: Tokens = ()) -> None: ...
 
     transport = LocalDrafter(Silent())
     transport.send([query(PROMPT)])
@@ -82,8 +82,8 @@ class OneByOne:
             time.sleep(10 * HANDED_OVER_S)
             yield from self._inner.draft([each])
 
-    def close(self, request_id: str) -> None:
-        self._inner.close(request_id)
+    def close(self, request_id: str, *, tail_start: int = 0, tail: Tokens = ()) -> None:
+        self._inner.close(request_id, tail_start=tail_start, tail=tail)
 
 
 def test_deadline_ends_a_round_that_still_takes_time() -> None:
@@ -117,10 +117,10 @@ def test_nothing_is_collected_twice() -> None:
     assert transport.collect(later()) == []
 
 
-def test_scripted_drafter_keeps_no_closed_request() -> None:
+def test_close_reaches_the_drafter() -> None:
     drafter: Scripted = oracle({PROMPT: ANSWER}, vocab_size=9)
     transport = LocalDrafter(drafter)
     transport.send([query(PROMPT)])
     transport.collect(later())
-    transport.close("r")
-    assert drafter.texts == {}
+    transport.close("r", tail_start=3, tail=ANSWER)
+    assert (drafter.texts, drafter.finished) == ({}, {"r": [*PROMPT, *ANSWER]})

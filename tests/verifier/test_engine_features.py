@@ -58,8 +58,8 @@ class Reader:
                 del text[4:], rows[3:]
             yield from self._inner.draft([query])
 
-    def close(self, request_id: str) -> None:
-        self._inner.close(request_id)
+    def close(self, request_id: str, *, tail_start: int = 0, tail: Tokens = ()) -> None:
+        self._inner.close(request_id, tail_start=tail_start, tail=tail)
 
 
 def _expected(target: Target, tokens: Sequence[int]) -> np.ndarray:

@@ -31,8 +31,8 @@ class Listening:
         self.rounds.append(list(queries))
         yield from self._inner.draft(queries)
 
-    def close(self, request_id: str) -> None:
-        self._inner.close(request_id)
+    def close(self, request_id: str, *, tail_start: int = 0, tail: Tokens = ()) -> None:
+        self._inner.close(request_id, tail_start=tail_start, tail=tail)
 
 
 def _answers(target: Target, prompts: dict[str, Tokens]) -> dict[str, Tokens]:
