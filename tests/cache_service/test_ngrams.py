@@ -1,0 +1,78 @@
+"""NGrams against a comparison of the tokens themselves."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cache_service.ngrams import ABSENT, ORDERS, NGrams, padded
+from protos.draft_files import CONTEXT
+
+TOKENS = st.lists(st.integers(0, 2), max_size=40).map(tuple)
+
+
+def all_live(rows: np.ndarray) -> np.ndarray:
+    return np.ones(len(rows), bool)
+
+
+def ngrams(contexts: list[tuple[int, ...]], lives=all_live) -> NGrams:
+    index = NGrams(lives)
+    index.add(padded(contexts), np.arange(len(contexts)))
+    return index
+
+
+def match_length(a: tuple[int, ...], b: tuple[int, ...]) -> int:
+    fits = [order for order in ORDERS if order <= min(len(a), len(b)) and a[-order:] == b[-order:]]
+    return max(fits, default=0)
+
+
+def test_contexts_stand_at_the_right() -> None:
+    rows = padded([(), (5,), tuple(range(40))])
+    assert rows.dtype == np.int32
+    assert rows[0].tolist() == [ABSENT] * CONTEXT
+    assert rows[1].tolist() == [ABSENT] * (CONTEXT - 1) + [5]
+    assert rows[2].tolist() == list(range(8, 40))
+
+
+@given(contexts=st.lists(TOKENS, max_size=30), sought=TOKENS, limit=st.integers(1, 40))
+def test_longest_first_then_newest_without_repeats(
+    contexts: list[tuple[int, ...]], sought: tuple[int, ...], limit: int
+) -> None:
+    lengths = [match_length(context, sought) for context in contexts]
+    rows = sorted((row for row, length in enumerate(lengths) if length), key=lambda row: (-lengths[row], -row))
+    found = ngrams(contexts).candidates(sought, limit)
+    assert found.rows.tolist() == rows[:limit]
+    assert found.match_lengths.tolist() == [lengths[row] for row in rows[:limit]]
+    assert found.crowded == (lengths[rows[limit]] if len(rows) > limit else None)
+
+
+@given(contexts=st.lists(TOKENS, max_size=30), sought=TOKENS, dead=st.sets(st.integers(0, 29)))
+def test_the_dead_are_not_found(contexts: list[tuple[int, ...]], sought: tuple[int, ...], dead: set[int]) -> None:
+    index = ngrams(contexts, lambda rows: np.array([row not in dead for row in rows.tolist()], bool))
+    limit = len(contexts) + 1
+    found = index.candidates(sought, limit).rows.tolist()
+    assert set(found) == {r for r, c in enumerate(contexts) if match_length(c, sought) and r not in dead}
+    index.forget_dead()
+    assert index.candidates(sought, limit).rows.tolist() == found
+
+
+def test_the_newest_dead_do_not_hide_older_ones() -> None:
+    text = tuple(range(32))
+    index = ngrams([text] * 5000, lambda rows: rows < 3)
+    assert index.candidates(text, 2).rows.tolist() == [2, 1]
+    assert index.sharing(text, 32, 10).tolist() == [2, 1, 0]
+
+
+def test_sharing_gives_all_rows_of_an_order() -> None:
+    contexts = [(1, 2, 3, 4), (9, 2, 3, 4), (0, 1, 2, 3, 4), (3, 4)]
+    index = ngrams(contexts)
+    assert index.sharing((7, 1, 2, 3, 4), 4, 10).tolist() == [2, 0]
+    assert index.sharing((1, 2, 3, 4), 8, 10).tolist() == []
+
+
+def test_an_order_is_no_part_of_another() -> None:
+    """Four equal tokens at the end are not the same n-gram as eight."""
+    found = ngrams([(1,) * 4, (1,) * 8]).candidates((1,) * 5, 9)
+    assert found.rows.tolist() == [1, 0]
+    assert found.match_lengths.tolist() == [4, 4]
