@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from protos.draft_files import DraftFiles
+
 if TYPE_CHECKING:
     import torch
 
@@ -29,3 +31,8 @@ class DrafterContext:
     threads: int | None = None
     embedding: torch.Tensor | None = None
     lm_head: torch.Tensor | None = None
+    hidden_size: int = 0
+    num_layers: int = 0
+    fingerprint: str = ""
+    tokenizer: str = ""
+    draft_files: DraftFiles | None = None

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from drafters.cached_config import CachedConfig
 from drafters.checks import check_number
 from drafters.model_config import ModelConfig
 from drafters.suffix_config import SuffixConfig
 
-Part = SuffixConfig | ModelConfig
+Part = SuffixConfig | CachedConfig | ModelConfig
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

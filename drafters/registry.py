@@ -8,6 +8,7 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from drafters.block_config import DFlashConfig, DSparkConfig
+from drafters.cached_config import CachedConfig
 from drafters.context import DrafterContext
 from drafters.draft_model_config import DraftModelConfig
 from drafters.eagle_config import Eagle3Config, PEagleConfig
@@ -41,6 +42,11 @@ _BLOCK_FUSION = "drafters.block_model:load_block_fusion"
 _EAGLE_FUSION = "drafters.eagle_model:load_eagle_fusion"
 METHODS: dict[str, Method] = {
     "suffix": Method(config=SuffixConfig, build="drafters.suffix:build_suffix"),
+    "cached": Method(
+        config=CachedConfig,
+        build="drafters.cached:build_cached",
+        fusion="drafters.prefix_features:build_prefix_fusion",
+    ),
     "draft_model": Method(config=DraftModelConfig, build="drafters.draft_model:build_draft_model"),
     "dflash": Method(config=DFlashConfig, build="drafters.dflash:build_dflash", fusion=_BLOCK_FUSION),
     "dspark": Method(config=DSparkConfig, build="drafters.dspark:build_dspark", fusion=_BLOCK_FUSION),

@@ -6,7 +6,6 @@ falls. Here survival comes from a table by kind of evidence that each request co
 
 from __future__ import annotations
 
-from array import array
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -15,9 +14,8 @@ from drafters.context import DrafterContext
 from drafters.past_answers import PastAnswers
 from drafters.suffix_config import SuffixConfig
 from drafters.suffix_index import SuffixIndex
-from drafters.suffix_walk import Chain, Run, Walker
 from drafters.survival import Source, SurvivalTable
-from protos.draft import ANCHOR, Draft
+from drafters.walker import Chain, Walker, joined, runs_after
 from protos.messages import DraftChunk, DraftQuery, Tokens
 
 PROMPT_CONTEXT = 32
@@ -79,14 +77,17 @@ class SuffixDrafter:
         self._requests.move_to_end(query.request_id)
         state.text.truncate(query.tail_start)
         state.text.extend(query.tail)
-        _learn(state, query.base_len)
+        if query.base_len > state.guessed_at:  # a repeated query finds nothing new to learn
+            state.guesses.judge(state.text.tokens(state.guessed_at, query.base_len), state.table)
+            state.guesses = Chain()
         return state
 
     def _answer(self, query: DraftQuery, state: _State) -> DraftChunk:
         limit = min(query.budget, self._config.num_speculative_tokens)
         chains = self._chains(state, limit) if limit > 0 else []
         state.guessed_at, state.guesses = query.base_len, chains[0] if chains else Chain()
-        draft = self._joined(query, chains).best_prefix(limit)
+        threshold = self._config.suffix_decoding_min_token_prob
+        draft = joined(query, chains, threshold=threshold, source=self.source).best_prefix(limit)
         return DraftChunk(
             request_id=query.request_id,
             base_len=query.base_len,
@@ -106,64 +107,16 @@ class SuffixDrafter:
             if index is None or found is None or self._config.reach(found.length) < 1:
                 continue
             threshold = self._config.suffix_decoding_min_token_prob
-            walker = Walker(index=index, source=source, table=state.table, threshold=threshold)
-            runs = walker.runs(found.starts, min(limit, self._config.reach(found.length)))
+            walker = Walker(source=source, table=state.table, threshold=threshold)
+            reach = min(limit, self._config.reach(found.length))
+            runs = runs_after(index, found.starts, reach, loops=source is Source.OWN)
             chain = walker.walk(runs, found.length)
             chains.append(chain)
             if self._config.num_branches > 1 and chain.tokens:
-                rivals += _rivals(walker, runs, found.length, chain)
+                rivals += walker.rivals(runs, found.length, chain)
         chains.sort(key=lambda chain: -sum(chain.survival))
         rivals.sort(key=lambda chain: -sum(chain.survival))
         return (chains + rivals)[: self._config.num_branches]
-
-    def _joined(self, query: DraftQuery, chains: Sequence[Chain]) -> Draft:
-        """One tree of all chains, the best chain first; what survival does not pay for is left out."""
-        children: dict[tuple[int, int], int] = {}
-        tokens: list[int] = []
-        parents: list[int] = []
-        survival: list[float] = []
-        for chain in chains:
-            node, bound = ANCHOR, 1.0
-            for token, estimate in zip(chain.tokens, chain.survival, strict=True):
-                if estimate < self._config.suffix_decoding_min_token_prob:
-                    break
-                child = children.get((node, token))
-                if child is None:
-                    child = children[node, token] = len(tokens)
-                    tokens.append(token)
-                    parents.append(node)
-                    survival.append(min(estimate, bound))
-                node, bound = child, survival[child]
-        return Draft(
-            request_id=query.request_id,
-            base_len=query.base_len,
-            tokens=tuple(tokens),
-            parents=tuple(parents),
-            survival=tuple(survival),
-            sources=(self.source,) * len(tokens),
-        )
-
-
-def _rivals(walker: Walker, runs: Sequence[Run[int]], length: int, chain: Chain) -> list[Chain]:
-    """Chains that begin with another token than `chain`; they share, with what nobody guessed, what it leaves."""
-    others: dict[int, list[Run[int]]] = {}
-    for run in runs:
-        if run[0] != chain.tokens[0]:
-            others.setdefault(run[0], []).append(run)
-    given = (1 - chain.survival[0]) / (1 + len(others))
-    return [walker.walk(rival, length, given=given) for rival in others.values()]
-
-
-def _learn(state: _State, base_len: int) -> None:
-    """Scores the last guesses by the tokens committed since; a repeated query finds nothing new to learn."""
-    if base_len <= state.guessed_at:
-        return
-    committed: array[int] = state.text.tokens(state.guessed_at, base_len)
-    for row, guess, token in zip(state.guesses.rows, state.guesses.tokens, committed, strict=False):
-        state.table.observe(row, hit=guess == token)
-        if guess != token:
-            break
-    state.guesses = Chain()
 
 
 def build_suffix(config: SuffixConfig, context: DrafterContext) -> SuffixDrafter:

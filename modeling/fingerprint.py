@@ -1,4 +1,4 @@
-"""Fingerprint: which weights and which tokenizer, in one short string."""
+"""Fingerprints: which weights and which tokenizer, or which tokenizer alone, in one short string."""
 
 from __future__ import annotations
 
@@ -30,3 +30,8 @@ def fingerprint(config: dict[str, Any], tensors: Iterable[tuple[str, torch.Tenso
             digest.update(block.view(torch.uint8).cpu().numpy().tobytes())
     digest.update(tokenizer_json.encode())
     return digest.hexdigest()[:32]
+
+
+def tokenizer_print(tokenizer_json: str) -> str:
+    """Hex digest of a tokenizer alone: where it is the same, token ids mean the same."""
+    return hashlib.sha256(tokenizer_json.encode()).hexdigest()[:32]

@@ -8,6 +8,7 @@ from drafters.context import DrafterContext
 from drafters.model_config import ModelConfig
 from drafters.registry import build_drafter, build_fusion, parts_of
 from modeling.features import Fusion
+from modeling.fingerprint import tokenizer_print
 from modeling.target import Target
 from services.config import EngineArgs
 from services.transports.local import LocalDrafter
@@ -52,4 +53,8 @@ def drafter_context(args: EngineArgs, target: Target, *, threads: int | None) ->
         device=str(target.runner.device),
         dtype=args.dtype,
         threads=threads,
+        hidden_size=target.config.hidden_size,
+        num_layers=target.config.num_hidden_layers,
+        fingerprint=target.fingerprint,
+        tokenizer=tokenizer_print(target.tokenizer.backend_tokenizer.to_str()),
     )

@@ -1,0 +1,195 @@
+"""CachedDrafter: guesses from draft files, what texts like this one went on with before. No model, and no waiting.
+
+Look-ups are sent at anchors, from the prompt's end on, and their findings are used by whichever query comes after them.
+A text's own continuations are added once it has ended, so that nothing is stored that might be taken back.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from drafters.aligned_paths import AlignedPaths
+from drafters.anchors import Anchors
+from drafters.cached_config import CachedConfig
+from drafters.chains import no_draft
+from drafters.context import DrafterContext
+from drafters.prefix_features import PrefixFeatures, namespace_of
+from drafters.survival import Source, SurvivalTable
+from drafters.walker import Chain, Walker, joined
+from protos.draft_files import CONTEXT, MAX_PATH, Continuation, Credit, DraftFiles, Namespace, Prefix, Question
+from protos.messages import DraftChunk, DraftQuery, Tokens
+
+FEW_AHEAD = 24  # tokens: with more of a path to come, the next anchor need not be looked up
+SHORTEST_PATH = 4
+
+
+@dataclass(slots=True, kw_only=True)
+class _State:
+    """One request: its text, what was found for it, and the guesses that await the target's word.
+
+    looked_up: the anchor asked about last, and whether its feature was known.
+    """
+
+    namespace: Namespace
+    prompt_len: int
+    anchors: Anchors
+    features: PrefixFeatures | None
+    text: array[int] = field(default_factory=lambda: array("i"))
+    paths: AlignedPaths = field(default_factory=AlignedPaths)
+    table: SurvivalTable = field(default_factory=SurvivalTable)
+    looked_up: tuple[int, bool] = (-1, False)
+    guessed_at: int = 0
+    guesses: Chain = field(default_factory=Chain)
+    helped_by: set[bytes] = field(default_factory=set)
+
+    def ingest(self, tail_start: int, tail: Tokens) -> None:
+        """Cuts the text to `tail_start`, appends the tail, and judges the guesses that it decides."""
+        if tail_start < len(self.text) and self.text[tail_start:] != array("i", tail)[: len(self.text) - tail_start]:
+            self.anchors.truncate(self.text, tail_start)
+            self.paths.restart(tail_start)
+            self.guesses = Chain()
+        self.text[tail_start:] = array("i", tail)
+        self.anchors.extend(self.text)
+        self.paths.follow(self.text)
+
+    def prefix(self, place: int) -> Prefix:
+        """The text up to an anchor."""
+        return Prefix(
+            tokens=tuple(self.text[max(place - CONTEXT, 0) : place]),
+            length=place,
+            digest=self.anchors.digest(place),
+            feature=None if self.features is None else self.features.before(place),
+        )
+
+    def judge(self) -> int:
+        """Tells the table what became of the last guesses; how many of them came true, one after the other."""
+        if len(self.text) <= self.guessed_at:
+            return 0
+        committed = self.text[self.guessed_at :]
+        self.guesses.judge(committed, self.table)
+        lived = 0
+        for guess, token in zip(self.guesses.tokens, committed, strict=False):
+            if guess != token:
+                break
+            lived += 1
+        self.guesses = Chain()
+        return lived
+
+
+class CachedDrafter:
+    """A Drafter of bounded state: `max_requests` live requests, of which the least recently asked goes first."""
+
+    source = "cached"
+
+    def __init__(self, config: CachedConfig, context: DrafterContext, files: DraftFiles) -> None:
+        self._config = config
+        self._context = context
+        self._files = files
+        self._max_requests = 4 * context.max_num_seqs
+        self._requests: OrderedDict[str, _State] = OrderedDict()
+
+    def draft(self, queries: Sequence[DraftQuery]) -> Iterator[DraftChunk]:
+        answers: list[tuple[DraftQuery, _State | None]] = [(query, self._synchronised(query)) for query in queries]
+        # Before the findings are taken: those of these very questions may come while the others are being drafted for.
+        asked = [self._question(query, state) for query, state in answers if state is not None]
+        self._files.ask([question for question in asked if question is not None])
+        for findings in self._files.answers():
+            state = self._requests.get(findings.request_id)
+            if state is not None and findings.length <= len(state.text):
+                state.paths.add(findings.hits, findings.length, state.text)
+        for query, state in answers:
+            yield no_draft(query, need_from=0) if state is None else self._answer(query, state)
+
+    def close(self, request_id: str, *, tail_start: int = 0, tail: Tokens = ()) -> None:
+        state = self._requests.pop(request_id, None)
+        if state is None:
+            return
+        if tail and len(state.text) >= tail_start:
+            state.ingest(tail_start, tail)
+        self._files.add(list(_continuations(state)))
+
+    def _synchronised(self, query: DraftQuery) -> _State | None:
+        """The request's state with the tail ingested; None where the drafter holds less than the tail builds on."""
+        state = self._requests.get(query.request_id)
+        if state is None or state.namespace.tenant != query.tenant:
+            if query.tail_start > 0:
+                return None
+            state = self._requests[query.request_id] = self._new_state(query)
+            while len(self._requests) > self._max_requests:
+                self.close(next(iter(self._requests)))
+        if len(state.text) < query.tail_start:
+            return None
+        self._requests.move_to_end(query.request_id)
+        state.ingest(query.tail_start, query.tail)
+        if state.features is not None:
+            state.features.write(query)
+        if lived := state.judge():
+            self._files.credit(
+                [Credit(namespace=state.namespace, digest=each, accepted=lived) for each in state.helped_by]
+            )
+        return state
+
+    def _new_state(self, query: DraftQuery) -> _State:
+        pooling = self._config.pooling
+        return _State(
+            namespace=namespace_of(self._config, self._context, query.tenant),
+            prompt_len=query.prompt_len,
+            anchors=Anchors(query.prompt_len),
+            features=None if pooling == "none" else PrefixFeatures(pooling),
+        )
+
+    def _question(self, query: DraftQuery, state: _State) -> Question | None:
+        """Asks about the last anchor, once without its feature, where that has yet to come, and once with it."""
+        places = state.anchors.places
+        if not places or (places[-1] > state.prompt_len and state.paths.ahead >= FEW_AHEAD):
+            return None
+        prefix = state.prefix(places[-1])
+        asking = (places[-1], prefix.feature is not None)
+        if asking <= state.looked_up:
+            return None
+        state.looked_up = asking
+        return Question(request_id=query.request_id, namespace=state.namespace, prefix=prefix)
+
+    def _answer(self, query: DraftQuery, state: _State) -> DraftChunk:
+        limit = min(query.budget, self._config.num_speculative_tokens)
+        chains = self._chains(state, limit) if limit > 0 else []
+        state.guessed_at, state.guesses = query.base_len, chains[0] if chains else Chain()
+        draft = joined(query, chains, threshold=self._config.min_survival, source=self.source).best_prefix(limit)
+        return DraftChunk(
+            request_id=query.request_id,
+            base_len=query.base_len,
+            tokens=draft.tokens,
+            parents=draft.parents,
+            survival=draft.survival,
+            source=self.source,
+        )
+
+    def _chains(self, state: _State, limit: int) -> list[Chain]:
+        """The chain that most paths agree on; others' first tokens follow where branches are on."""
+        matched, runs = state.paths.runs(limit)
+        if not runs:
+            return []
+        state.helped_by = state.paths.digests()
+        walker = Walker(source=Source.FILED, table=state.table, threshold=self._config.min_survival)
+        chain = walker.walk(runs, max(matched, 1))
+        if self._config.num_branches == 1 or not chain.tokens:
+            return [chain]
+        rivals = sorted(walker.rivals(runs, max(matched, 1), chain), key=lambda rival: -sum(rival.survival))
+        return [chain, *rivals][: self._config.num_branches]
+
+
+def _continuations(state: _State) -> Iterator[Continuation]:
+    """What to remember of a text: how it went on after each anchor."""
+    for place in state.anchors.places:
+        path = tuple(state.text[place : place + MAX_PATH])
+        if len(path) >= SHORTEST_PATH:
+            yield Continuation(namespace=state.namespace, prefix=state.prefix(place), tokens=path)
+
+
+def build_cached(config: CachedConfig, context: DrafterContext) -> CachedDrafter:
+    """A drafter over the draft files in `context`, which whoever builds it opens."""
+    assert context.draft_files is not None, "services opens the draft files of a configuration"
+    return CachedDrafter(config, context, context.draft_files)
