@@ -43,7 +43,7 @@ help:
 	@echo 'make lint        ruff, mypy --strict and the import contracts;  make format  mends what ruff can'
 	@echo 'make bench       the benchmarks, one after the other, into benchmarks/results/'
 	@echo 'make gpu-check   exactness and speed on a CUDA machine, at most 6 minutes'
-	@echo 'make proto       regenerates the gRPC stubs from protos/draft.proto'
+	@echo 'make proto       regenerates the gRPC stubs from protos/*.proto'
 	@echo 'make install     only sets up $(VENV);  make clean  removes it and all caches'
 
 install: $(SERVE_READY)

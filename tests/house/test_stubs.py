@@ -1,4 +1,4 @@
-"""The committed gRPC stubs are what protos/draft.proto generates."""
+"""The committed gRPC stubs are what the .proto files generate."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import pytest
 
 from tests.house.sources import ROOT
 
-STUBS = ("draft_pb2.py", "draft_pb2.pyi", "draft_pb2_grpc.py", "draft_pb2_grpc.pyi")
+SCHEMAS = sorted(path.stem for path in (ROOT / "protos").glob("*.proto"))
+STUBS = [f"{schema}_{kind}" for schema in SCHEMAS for kind in ("pb2.py", "pb2.pyi", "pb2_grpc.py", "pb2_grpc.pyi")]
 # Generators write their own versions into the stubs; another version that writes the same code is in sync.
 VERSION = re.compile(r"\d+\.\d+\.\d+|^\s+\d+,$", re.MULTILINE)
 
@@ -22,8 +23,13 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     kinds = ("python", "grpc_python", "mypy", "mypy_grpc")
     command = [sys.executable, "-m", "grpc_tools.protoc", "-I.", *(f"--{kind}_out={out}" for kind in kinds)]
     plugins = str(Path(sys.executable).parent)
-    subprocess.run([*command, "protos/draft.proto"], cwd=ROOT, check=True, env={"PATH": plugins})
+    sources = [f"protos/{schema}.proto" for schema in SCHEMAS]
+    subprocess.run([*command, *sources], cwd=ROOT, check=True, env={"PATH": plugins})
     return out / "protos"
+
+
+def test_every_stub_has_its_schema() -> None:
+    assert sorted(STUBS) == sorted(path.name for path in (ROOT / "protos").glob("*_pb2*"))
 
 
 @pytest.mark.parametrize("name", STUBS)
