@@ -14,12 +14,12 @@ from drafters.cached_config import CachedConfig
 from drafters.context import DrafterContext
 from drafters.prefix_features import WIDTH, build_prefix_fusion
 from protos.arrays import BFLOAT16
-from protos.draft_files import Hit, Path
+from protos.draft_files import Path
 from protos.interfaces import AsyncDrafter, Drafter
 from protos.messages import DraftChunk, DraftQuery
 from tests.drafters.contract import DrafterContract
-from tests.fakes.draft_files import ScriptedDraftFiles
 from tests.fakes.queries import query, with_prompt
+from tests.fakes.scripted_draft_files import ScriptedDraftFiles
 
 CONTEXT = DrafterContext(
     target="tiny", vocab_size=100, hidden_size=8, num_layers=3, fingerprint="f", tokenizer="t", max_num_seqs=2
@@ -45,7 +45,7 @@ class Primed(DrafterContract):
         files = ScriptedDraftFiles()
         for length in range(4, len(self.prompt + self.answer)):
             text = self.prompt + self.answer
-            files.remember(text[:length][-32:], text[length : length + 8])
+            files.remember(text[:length][-32:], Path(tokens=text[length : length + 8]))
         return make(files, **self.keys)
 
     def ask(self, drafter: AsyncDrafter, *queries: DraftQuery) -> dict[str, list[DraftChunk]]:
@@ -68,7 +68,7 @@ def files() -> ScriptedDraftFiles:
 
 
 def test_a_path_is_drafted_as_far_as_the_budget_goes(files: ScriptedDraftFiles) -> None:
-    files.remember(PROMPT, ANSWER)
+    files.remember(PROMPT, Path(tokens=ANSWER))
     drafter = make(files, min_survival=0.0)
     assert ask(drafter, query(PROMPT, budget=5)).tokens == ANSWER[:5]
     chunk = ask(drafter, query(PROMPT + ANSWER[:3], seen=len(PROMPT), budget=64))
@@ -79,7 +79,7 @@ def test_a_path_is_drafted_as_far_as_the_budget_goes(files: ScriptedDraftFiles) 
 
 
 def test_a_late_answer_is_used_by_the_next_query(files: ScriptedDraftFiles) -> None:
-    files.remember(PROMPT, ANSWER)
+    files.remember(PROMPT, Path(tokens=ANSWER))
     files.held_back = True
     drafter = make(files)
     assert ask(drafter, query(PROMPT)).tokens == ()
@@ -89,7 +89,7 @@ def test_a_late_answer_is_used_by_the_next_query(files: ScriptedDraftFiles) -> N
 
 
 def test_a_path_helps_on_behind_a_word_that_differs(files: ScriptedDraftFiles) -> None:
-    files.remember(PROMPT, ANSWER)
+    files.remember(PROMPT, Path(tokens=ANSWER))
     drafter = make(files)
     ask(drafter, query(PROMPT))
     other = (*PROMPT, *ANSWER[:6], 99, 98, *ANSWER[6:10])
@@ -97,14 +97,14 @@ def test_a_path_helps_on_behind_a_word_that_differs(files: ScriptedDraftFiles) -
 
 
 def test_nothing_is_drafted_once_a_text_has_left_all_paths(files: ScriptedDraftFiles) -> None:
-    files.remember(PROMPT, ANSWER)
+    files.remember(PROMPT, Path(tokens=ANSWER))
     drafter = make(files)
     ask(drafter, query(PROMPT))
     assert ask(drafter, query((*PROMPT, 99, 98, 97), seen=len(PROMPT))).tokens == ()
 
 
 def test_other_paths_join_as_branches(files: ScriptedDraftFiles) -> None:
-    files.remember(PROMPT, ANSWER, (80, 81, 82, 83, 84))
+    files.remember(PROMPT, Path(tokens=ANSWER), Path(tokens=(80, 81, 82, 83, 84)))
     chain = ask(make(files), query(PROMPT))
     assert set(chain.tokens) <= set(ANSWER)
     tree = ask(make(files, num_branches=2), query(PROMPT))
@@ -112,17 +112,13 @@ def test_other_paths_join_as_branches(files: ScriptedDraftFiles) -> None:
     assert roots == {ANSWER[0], 80}
 
 
-def test_the_more_frequent_path_goes_first(files: ScriptedDraftFiles) -> None:
-    drafter = make(files)
-    files.remember(PROMPT, ANSWER)
-    ((key, hit),) = files._hits.items()
-    paths = (Path(tokens=(80, 81, 82, 83), count=1), Path(tokens=ANSWER, count=3))
-    files._hits[key] = Hit(digest=hit.digest, context=hit.context, paths=paths, match_length=4)
-    assert ask(drafter, query(PROMPT)).tokens[0] == ANSWER[0]
+def test_the_path_that_most_texts_took_goes_first(files: ScriptedDraftFiles) -> None:
+    files.remember(PROMPT, Path(tokens=(80, 81, 82, 83), count=1), Path(tokens=ANSWER, count=3))
+    assert ask(make(files), query(PROMPT)).tokens[0] == ANSWER[0]
 
 
 def test_a_tenant_s_question_names_the_tenant(files: ScriptedDraftFiles) -> None:
-    files.remember(PROMPT, ANSWER, tenant="a")
+    files.remember(PROMPT, Path(tokens=ANSWER), tenant="a")
     drafter = make(files)
     assert ask(drafter, query(PROMPT, tenant="a", request_id="1")).tokens
     assert ask(drafter, query(PROMPT, tenant="b", request_id="2")).tokens == ()
@@ -130,7 +126,7 @@ def test_a_tenant_s_question_names_the_tenant(files: ScriptedDraftFiles) -> None
 
 
 def test_questions_stop_while_a_path_goes_on(files: ScriptedDraftFiles) -> None:
-    files.remember(PROMPT, tuple(range(30, 94)))
+    files.remember(PROMPT, Path(tokens=tuple(range(30, 94))))
     drafter = make(files)
     text, seen = PROMPT, 0
     for token in range(30, 70):
@@ -165,7 +161,7 @@ def test_a_short_answer_is_not_worth_a_path(files: ScriptedDraftFiles) -> None:
 
 
 def test_what_the_target_agreed_to_is_credited(files: ScriptedDraftFiles) -> None:
-    files.remember(PROMPT, ANSWER)
+    files.remember(PROMPT, Path(tokens=ANSWER))
     drafter = make(files)
     ask(drafter, query(PROMPT, budget=4))
     ask(drafter, query((*PROMPT, *ANSWER[:2], 99), seen=len(PROMPT)))
