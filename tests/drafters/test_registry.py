@@ -34,10 +34,10 @@ def test_configuration_of_each_method() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({}, "method None is unknown; known: dflash, draft_model, dspark, eagle3, mixed, p_eagle, suffix"),
+        ({}, "method None is unknown; known: cached, dflash, draft_model, dspark, eagle3, mixed, p_eagle, suffix"),
         (
             {"method": "sufix"},
-            "method 'sufix' is unknown; known: dflash, draft_model, dspark, eagle3, mixed, p_eagle, suffix",
+            "method 'sufix' is unknown; known: cached, dflash, draft_model, dspark, eagle3, mixed, p_eagle, suffix",
         ),
         ({"method": ["suffix"]}, "is unknown"),
         (
