@@ -7,12 +7,15 @@ from collections.abc import Sequence
 
 import pytest
 
+from drafters.mixed import Mixed
+from drafters.mixed_round import Source
 from drafters.suffix import SuffixDrafter
 from drafters.suffix_config import SuffixConfig
-from protos.interfaces import Drafter
+from protos.interfaces import AsyncDrafter, Drafter
 from protos.messages import DraftChunk
 from tests.drafters.contract import DrafterContract, joined
 from tests.fakes.queries import query, with_prompt
+from tests.fakes.scripted import oracle
 
 
 def make(**config: object) -> SuffixDrafter:
@@ -23,23 +26,53 @@ class TestSuffix(DrafterContract):
     def make_drafter(self) -> Drafter:
         return make()
 
+    @pytest.mark.parametrize("start", [45, 50])
+    def test_an_answer_is_remembered_to_its_end(self, drafter: AsyncDrafter, start: int) -> None:
+        """The tokens after the last query, over whatever transport, also where some of them are there already."""
+        text = words(18, 100)
+        self.ask_one(drafter, with_prompt(query(text[:50]), 40))
+        drafter.close("r", tail_start=start, tail=tuple(text[start:]))
+        for length in (48, 70, 96):
+            chunk = self.ask_one(drafter, query(text[40:length], request_id=f"after {length}", budget=4))
+            assert chunk.tokens == tuple(text[length : length + 4])
 
-class TestSuffixTree(DrafterContract):
+    @pytest.mark.parametrize(("start", "stop"), [(51, 100), (50, 50)])
+    def test_an_ending_that_is_not_known_adds_nothing(self, drafter: AsyncDrafter, start: int, stop: int) -> None:
+        text = words(18, 100)
+        self.ask_one(drafter, with_prompt(query(text[:50]), 40))
+        drafter.close("r", tail_start=start, tail=tuple(text[start:stop]))
+        assert self.ask_one(drafter, query(text[40:48], request_id="before")).tokens == tuple(text[48:50])
+        assert self.ask_one(drafter, query(text[55:70], request_id="after")).tokens == ()
+
+
+class TestSuffixTree(TestSuffix):
     def make_drafter(self) -> Drafter:
         return make(num_branches=4)
+
+
+class TestSuffixAmongOthers(TestSuffix):
+    """Behind mixed, beside one that never drafts anything."""
+
+    def make_drafter(self) -> Drafter:
+        other = oracle({}, vocab_size=50_000)
+        sources = [
+            Source(name="suffix", drafter=make(), runs_model=False, longest=16),
+            Source(name="other", drafter=other, runs_model=True, longest=16),
+        ]
+        return Mixed(sources, max_requests=8)
 
 
 def replay(
     drafter: Drafter, prompt: Sequence[int], answer: Sequence[int], *, name: str = "r", tenant: str = ""
 ) -> tuple[int, int]:
-    """Verifies each draft against a known answer; gives (steps, tokens verified). The last query closes the text."""
+    """Verifies each draft against a known answer; gives (steps, tokens verified). Its end comes with the close."""
     text, done, seen, verified, steps = [*prompt, *answer], len(prompt) + 1, 0, 0, 0
     while done < len(text):
         asked = query(text[:done], seen=seen, budget=16, request_id=name, tenant=tenant)
         (chunk,) = drafter.draft([with_prompt(asked, len(prompt))])
         seen, verified, steps = done, verified + len(chunk.tokens), steps + 1
         done += 1 + accepted(chunk, text[done:])
-    drafter.close(name)
+    drafter.close(name, tail_start=seen, tail=tuple(text[seen:]))
     return steps, verified
 
 
