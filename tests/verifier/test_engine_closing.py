@@ -106,7 +106,7 @@ def test_who_was_not_asked_learns_nothing(make_engine: MakeEngine, drafter: Info
     engine.add(request("waiting"))
     engine.abort("waiting")
     run(engine, [request("off", speculative=Speculative(enabled=False)), request("short", max_tokens=1)])
-    assert drafter.told == {name: (0, ()) for name in ("waiting", "off", "short")}
+    assert drafter.told == dict.fromkeys(("waiting", "off", "short"), (0, ()))
 
 
 def test_a_drafter_that_asked_for_the_text_again_knows_all_of_it(
