@@ -1,0 +1,140 @@
+"""Segment: one draft file, append-only. What `append` has returned for is on the disk."""
+
+from __future__ import annotations
+
+import logging
+import mmap
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from cache_service.frames import Walk, align, frame, walk
+from cache_service.header import HEADER_BYTES, begins_header, decode_header, encode_header
+from protos.draft_files import Namespace
+
+SUFFIX = ".draft"
+_log = logging.getLogger(__name__)
+
+
+class Segment:
+    """One writer; any number of readers, also while it writes.
+
+    number: orders the segments of a namespace. num_bytes: of the file. sealed: takes nothing more, because it is full
+    or because the disk failed it.
+    """
+
+    def __init__(self, path: Path, namespace: Namespace, num_bytes: int) -> None:
+        self.path = path
+        self.namespace = namespace
+        self.number = int(path.stem)
+        self.num_bytes = num_bytes
+        self.sealed = False
+        self._view = memoryview(b"")
+
+    @classmethod
+    def create(cls, folder: Path, number: int, namespace: Namespace) -> Segment:
+        """A segment without records. It has its name only when its header is on the disk."""
+        path = folder / f"{number:08d}{SUFFIX}"
+        unnamed = path.with_suffix(".new")
+        replace_file(path, unnamed, encode_header(namespace))
+        return cls(path, namespace, HEADER_BYTES)
+
+    @classmethod
+    def open(cls, path: Path) -> Segment | None:
+        """None where the file was cut within its header, and so holds nothing.
+
+        ValueError where it is foreign or of a newer schema; it names the file and what to do.
+        """
+        with path.open("rb") as file:
+            content = file.read(HEADER_BYTES)
+            num_bytes = os.fstat(file.fileno()).st_size
+        if begins_header(content):
+            return None
+        return cls(path, decode_header(content, path), num_bytes)
+
+    def walk(self) -> Walk:
+        """What the file holds; damage is logged."""
+        found = walk(self.view(), HEADER_BYTES)
+        if found.damaged:
+            _log.warning("%s: records are lost at %d places, where bytes have changed", self.path, found.damaged)
+        return found
+
+    def cut(self, end: int) -> None:
+        """Takes off the tail behind `end`: of an append that was never acknowledged."""
+        if end == self.num_bytes:
+            return
+        _log.warning("%s: cut %d bytes of an append that was not finished", self.path, self.num_bytes - end)
+        self.unmap()
+        os.truncate(self.path, end)
+        self.num_bytes = end
+
+    def append(self, payloads: Sequence[bytes | memoryview]) -> list[int]:
+        """Where the payloads' frames begin, once they are written and on the disk.
+
+        OSError where the disk is full or fails; then nothing is acknowledged and the segment is sealed.
+        """
+        frames = [frame(payload) for payload in payloads]
+        end = align(self.num_bytes)
+        starts = []
+        for content in frames:
+            starts.append(end)
+            end += len(content)
+        descriptor = os.open(self.path, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            _write_at(descriptor, align(self.num_bytes), b"".join(frames))
+            os.fdatasync(descriptor)
+        except OSError:
+            self.sealed = True
+            with suppress(OSError):
+                os.ftruncate(descriptor, self.num_bytes)
+            raise
+        finally:
+            os.close(descriptor)
+        self.num_bytes = end
+        return starts
+
+    def view(self) -> memoryview:
+        """The whole file, mapped. What was appended later is seen by views that are taken later."""
+        view = self._view
+        if len(view) < self.num_bytes:
+            with self.path.open("rb") as file:
+                view = memoryview(mmap.mmap(file.fileno(), self.num_bytes, access=mmap.ACCESS_READ))
+            self._view = view
+        return view
+
+    def unmap(self) -> None:
+        """Gives back the map, and the file descriptor it holds, until the next view."""
+        self._view = memoryview(b"")
+
+    def unlink(self) -> None:
+        """Removes the file. Views taken before stay readable."""
+        self.path.unlink(missing_ok=True)
+
+
+def replace_file(path: Path, unnamed: Path, content: bytes) -> None:
+    """Gives `path` this content as one step: a crash leaves the old file or the new one."""
+    descriptor = os.open(unnamed, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        _write_at(descriptor, 0, content)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    unnamed.replace(path)
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Puts on the disk which files a folder has."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _write_at(descriptor: int, position: int, content: bytes) -> None:
+    remaining = memoryview(content)
+    while remaining:
+        written = os.pwrite(descriptor, remaining, position)
+        remaining, position = remaining[written:], position + written

@@ -1,0 +1,116 @@
+"""Segments: the draft files of one namespace, in one folder; the last one grows."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cache_service.frames import PAYLOAD_AT, frame_bytes
+from cache_service.header import HEADER_BYTES
+from cache_service.namespace import directory_name
+from cache_service.record import HEAD, well_formed
+from cache_service.row_table import ENTRY
+from cache_service.segment import SUFFIX, Segment, sync_folder
+from protos.draft_files import Namespace
+
+_log = logging.getLogger(__name__)
+
+
+class Segments:
+    """segment_bytes: size of a file that is full."""
+
+    def __init__(self, folder: Path, namespace: Namespace, segment_bytes: int) -> None:
+        self.folder = folder
+        self.namespace = namespace
+        self.by_number: dict[int, Segment] = {}
+        self._segment_bytes = segment_bytes
+        self._next = 1
+
+    @property
+    def num_bytes(self) -> int:
+        """On the disk."""
+        return sum(segment.num_bytes for segment in list(self.by_number.values()))
+
+    def open(self, *, read_only: bool) -> tuple[NDArray[np.void], NDArray[np.void]]:
+        """What the files hold: ENTRY [n], HEAD [n]. Unfinished tails are cut, unless `read_only`.
+
+        ValueError where a file is foreign, newer or of another namespace.
+        """
+        entries, heads = [np.zeros(0, ENTRY)], [np.zeros(0, HEAD)]
+        for path in segment_paths(self.folder):
+            segment = Segment.open(path)
+            if segment is None:
+                _log.warning("%s was cut within its header and holds nothing", path)
+                if not read_only:
+                    path.unlink()
+                continue
+            if segment.namespace != self.namespace:
+                raise ValueError(
+                    f"{path} holds drafts of {segment.namespace}, and this folder is of {self.namespace}:"
+                    f" move the file to the folder {directory_name(segment.namespace)}, or out of the store"
+                )
+            found = _read(segment, read_only=read_only)
+            entries.append(found[0])
+            heads.append(found[1])
+            self.by_number[segment.number] = segment
+            self._next = max(self._next, segment.number + 1)
+        return np.concatenate(entries), np.concatenate(heads)
+
+    def append(self, payloads: Sequence[bytes | memoryview]) -> NDArray[np.void]:
+        """ENTRY [payloads] once they are on the disk; they must fit into one segment, and stand in one."""
+        num_bytes = sum(frame_bytes(len(payload)) for payload in payloads)
+        segment = self.by_number.get(self._next - 1)
+        if segment is None or segment.sealed or segment.num_bytes + num_bytes > self._segment_bytes:
+            segment = self.roll()
+        entries = np.zeros(len(payloads), ENTRY)
+        entries["start"] = np.array(segment.append(payloads), np.int64) // 8
+        entries["size"] = [len(payload) for payload in payloads]
+        entries["segment"] = segment.number
+        return entries
+
+    def roll(self) -> Segment:
+        """A new segment, which takes what comes."""
+        if not self.folder.exists():
+            self.folder.mkdir(mode=0o700)
+            sync_folder(self.folder.parent)
+        segment = Segment.create(self.folder, self._next, self.namespace)
+        self._next += 1
+        # Readers go through the dict while it is replaced.
+        self.by_number = {**self.by_number, segment.number: segment}
+        return segment
+
+    def most(self) -> int:
+        """Bytes of frames that fit into one segment."""
+        return self._segment_bytes - HEADER_BYTES
+
+
+def segment_paths(folder: Path) -> list[Path]:
+    """The draft files in a folder, the oldest first; ValueError where one has not the name of one."""
+    paths = sorted(folder.glob(f"*{SUFFIX}"))
+    for path in paths:
+        if not path.stem.isdecimal():
+            raise ValueError(f"{path} is not named as a draft file is, such as 00000001{SUFFIX}; move it away")
+    return sorted(paths, key=lambda path: int(path.stem))
+
+
+def _read(segment: Segment, *, read_only: bool) -> tuple[NDArray[np.void], NDArray[np.void]]:
+    found = segment.walk()
+    view = segment.view()
+    places = (found.starts + PAYLOAD_AT).tolist()
+    heads = np.frombuffer(b"".join([view[place : place + HEAD.itemsize] for place in places]), HEAD)
+    keep = well_formed(heads, found.sizes, segment.namespace.width)
+    if not keep.all():
+        _log.warning("%s: %d records are not well formed and are left out", segment.path, int((~keep).sum()))
+    if not read_only:
+        segment.cut(found.end)
+    segment.unmap()
+    entries = np.zeros(int(keep.sum()), ENTRY)
+    entries["start"] = found.starts[keep] // 8
+    entries["size"] = found.sizes[keep]
+    entries["segment"] = segment.number
+    entries["featured"] = heads["width"][keep] > 0
+    return entries, heads[keep]
