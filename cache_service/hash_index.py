@@ -19,7 +19,7 @@ class _Entries:
     """`hashes` ascend; where they are equal, `rows` descend. recent: rows that came since, ascending."""
 
     hashes: Hashes = field(default_factory=lambda: np.empty(0, np.uint64))
-    rows: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
+    rows: Rows = field(default_factory=lambda: np.empty(0, np.int64))
     recent: dict[int, list[int]] = field(default_factory=dict)
 
     def span(self, hash_: int) -> tuple[int, int]:
@@ -32,10 +32,10 @@ class _Entries:
 
 
 class HashIndex:
-    """12 bytes an entry, and what at most MAX_RECENT entries take in a dict.
+    """16 bytes an entry, and what at most MAX_RECENT entries take in a dict.
 
     One thread writes at a time. Readers need no lock and never wait: arrays are replaced as a whole, not changed.
-    Rows are numbers below 2**31 that ascend in the order in which they are added.
+    Rows ascend in the order in which they are added.
     """
 
     def __init__(self) -> None:
@@ -67,7 +67,7 @@ class HashIndex:
         first, last = entries.span(hash_)
         older = entries.rows[first : min(last, first + limit - len(recent))]
         if not recent:
-            return older.astype(np.int64)
+            return older
         return np.concatenate([np.array(recent, np.int64), older])
 
     def count(self, hash_: int) -> int:
@@ -80,7 +80,7 @@ class HashIndex:
         """Forgets the rows of which `lives` says no."""
         self._merge(np.empty(0, np.uint64), np.empty(0, np.int64))
         entries = self._entries
-        kept = lives(entries.rows.astype(np.int64))
+        kept = lives(entries.rows)
         self._entries = _Entries(entries.hashes[kept], entries.rows[kept])
 
     def _merge(self, hashes: Hashes, rows: Rows) -> None:
@@ -92,7 +92,5 @@ class HashIndex:
         order = np.lexsort((-rows, hashes))
         hashes, rows = hashes[order], rows[order]
         places = old.hashes.searchsorted(hashes, side="left")
-        self._entries = _Entries(
-            np.insert(old.hashes, places, hashes), np.insert(old.rows, places, rows.astype(np.int32))
-        )
+        self._entries = _Entries(np.insert(old.hashes, places, hashes), np.insert(old.rows, places, rows))
         self._num_recent = 0

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cache_service.hash_index import HashIndex, Hashes, Rows
+from cache_service.hash_index import Hashes, HashIndex, Rows
 from protos.draft_files import CONTEXT
 from protos.messages import Tokens
 

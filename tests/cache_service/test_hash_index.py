@@ -37,10 +37,10 @@ def test_it_finds_what_a_list_would(batches: list[list[int]], sought: int, limit
         assert len(index) == (len(entries) + 1) // 2
 
 
-def test_an_entry_takes_twelve_bytes() -> None:
+def test_an_entry_takes_sixteen_bytes() -> None:
     index = HashIndex()
     add(index, list(range(100_000)), 0)
-    assert index.num_bytes == 12 * 100_000
+    assert index.num_bytes == 16 * 100_000
 
 
 def test_readers_see_every_entry_that_was_added_before(monkeypatch: pytest.MonkeyPatch) -> None:
