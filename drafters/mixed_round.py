@@ -56,14 +56,11 @@ class Request:
             self._judge(standing, same)
 
     def ending(self, source: Source, tail_start: int, tail: Tokens) -> tuple[int, Tokens]:
-        """The part of the text that the source lacks once it ends with the tail, after its position.
-
-        Nothing where the tail builds on more than is held, and for a source that failed.
-        """
-        standing = self.standings[source.name]
-        if not tail or standing.failed or len(self.text) < tail_start:
+        """The part of the text that the source lacks once it ends with the tail, after its position; nothing where the
+        tail builds on more than is held."""
+        if not tail or len(self.text) < tail_start:
             return 0, ()
-        held = min(standing.held, agreeing(self.text, tail_start, tail))
+        held = min(self.standings[source.name].held, agreeing(self.text, tail_start, tail))
         return held, (*self.text[held:tail_start], *tail[max(held - tail_start, 0) :])
 
     def _judge(self, standing: Standing, same: int) -> None:

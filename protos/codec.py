@@ -1,8 +1,7 @@
 """Codec: what crosses between a verifier and a drafter, as msgpack bytes. Never pickle.
 
-A body is `[kind, items]`; an item is the list of its record's fields in `_QUERY`, `_ENDING`, `_CHUNK` and
-`_PARAMS` order. That order *is* the version: whoever changes it raises `VERSION`. Bodies of another version are
-refused, not guessed at.
+A body is `[kind, items]`; an item is the list of its record's fields, in the order of its schema below. That order *is*
+the version: whoever changes it raises `VERSION`. Bodies of another version are refused, not guessed at.
 
 Of the sampling parameters only those cross that change what a drafter draws. How a text ends and what is reported of
 it is the verifier's affair: on the drafter's side those fields have their defaults, and `max_tokens` is None.
