@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from protos.draft_files import Continuation, Credit, Findings, Hit, Namespace, Path, Prefix, Question
+
+if TYPE_CHECKING:
+    from cache_service.pretriever import NamespaceMetrics
 
 WIDTH = 4
 NAMESPACE = Namespace(tenant="a", fingerprint="f", tokenizer="t", feature="layer 1, mean", width=WIDTH)
@@ -69,6 +74,18 @@ class ScriptedPretriever:
     def credit(self, earned: Sequence[Credit]) -> None:
         """Kept as they came."""
         self.earned.extend(earned)
+
+    def metrics(self) -> dict[Namespace, NamespaceMetrics]:
+        """Of each namespace with records; all numbers but those are made up."""
+        from cache_service.pretriever import NamespaceMetrics  # faiss: only who asks for metrics needs it
+
+        with self._lock:
+            records = Counter(namespace for namespace, _ in self._paths)
+        made_up = {"num_bytes": 1000, "index_bytes": 100, "kind": "exact", "lookups": 5, "hits": 4, "added": 3}
+        return {
+            namespace: NamespaceMetrics(records=count, short=2, accepted=1, **made_up)
+            for namespace, count in records.items()
+        }
 
     def stored(self, *tokens: int, namespace: Namespace = PLAIN) -> dict[tuple[int, ...], int]:
         """The paths after a prefix, with their counts."""
