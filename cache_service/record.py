@@ -19,6 +19,7 @@ from protos.messages import Tokens
 
 DIGEST_BYTES = 16
 _FIXED = struct.Struct("<Q16sIHBB8B")  # seq, digest, length, width, tokens of context, paths, tokens of each path
+DIGEST_AT = 8
 CONTEXT_AT = _FIXED.size
 CONTEXT_BYTES = 4 * CONTEXT
 FEATURE_AT = CONTEXT_AT + CONTEXT_BYTES
@@ -106,6 +107,34 @@ def well_formed(heads: NDArray[np.void], sizes: NDArray[np.int64], width: int) -
     right &= (sizes == expected) & ((widths == 0) | (widths == width))
     right &= (last > 0) & ((lengths > 0).sum(axis=1) == paths)
     return right
+
+
+def newest(digests: NDArray[np.void], versions: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Indexes of the entry of each digest that has the highest version; in the order of versions."""
+    if not len(digests):
+        return np.zeros(0, np.int64)
+    halves = _halves(digests)
+    order = np.lexsort((versions, halves[:, 1], halves[:, 0]))
+    last = np.ones(len(order), bool)
+    last[:-1] = (halves[order[1:]] != halves[order[:-1]]).any(axis=1)
+    kept = order[last]
+    return kept[np.argsort(versions[kept], kind="stable")]
+
+
+def match(digests: NDArray[np.void], among: NDArray[np.void]) -> NDArray[np.int64]:
+    """Where each digest stands in `among`, which has none twice; -1 where it does not."""
+    if not len(among):
+        return np.full(len(digests), -1)
+    keys = _halves(among)[:, 0]
+    order = np.argsort(keys)
+    places = np.minimum(np.searchsorted(keys[order], _halves(digests)[:, 0]), len(among) - 1)
+    found = order[places]
+    return np.where((_halves(among)[found] == _halves(digests)).all(axis=1), found, -1)
+
+
+def _halves(digests: NDArray[np.void]) -> NDArray[np.uint64]:
+    """[n, 2]"""
+    return np.ascontiguousarray(digests).view("<u8").reshape(-1, 2)
 
 
 def _check(record: Record) -> None:

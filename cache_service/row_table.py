@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,7 +13,7 @@ ENTRY = np.dtype(
         ("used", "<i8"),  # ticks of the clock
         ("segment", "<i4"),  # its number
         ("start", "<u4"),  # of the frame in the segment, in units of 8 bytes
-        ("size", "<u4"),  # bytes of the payload
+        ("size", "<u4"),  # bytes of the frame
         ("alive", "?"),
         ("featured", "?"),  # the record has a feature
     ]
@@ -26,7 +24,8 @@ _SMALLEST = 1024
 class RowTable:
     """Rows count up and are never used again. What is known of dead ones is forgotten when they are most of the table.
 
-    Positions are where a row stands in the table; they change with `append`.
+    Positions are where a row stands in the table; they change with `append`. live_bytes: of the frames of living rows,
+    by segment.
     """
 
     def __init__(self) -> None:
@@ -34,6 +33,7 @@ class RowTable:
         self._size = 0
         self._next = 0
         self._num_alive = 0
+        self.live_bytes: dict[int, int] = {}
 
     def __len__(self) -> int:
         """Rows that are alive."""
@@ -48,6 +48,7 @@ class RowTable:
         """New rows, alive; their numbers."""
         if self._size + len(entries) > len(self._entries):
             self._make_room(len(entries))
+        positions = np.arange(self._size, self._size + len(entries))
         rows = np.arange(self._next, self._next + len(entries), dtype=np.int64)
         known = self._entries[self._size : self._size + len(entries)]
         known[:] = entries
@@ -55,6 +56,7 @@ class RowTable:
         self._size += len(entries)
         self._next += len(entries)
         self._num_alive += len(entries)
+        self._account(positions, 1)
         return rows
 
     def at(self, positions: Rows) -> NDArray[np.void]:
@@ -79,17 +81,39 @@ class RowTable:
             return None
         return place
 
-    def live_rows(self) -> Rows:
-        """Ascending: the newest last."""
-        known = self.entries
-        return np.ascontiguousarray(known["row"][known["alive"]])
+    def live(self) -> NDArray[np.void]:
+        """ENTRY [rows alive], rows ascending."""
+        known: NDArray[np.void] = self.entries[self.entries["alive"]]
+        return known
 
-    def kill(self, rows: Iterable[int]) -> None:
-        """Rows that are dead already stay so."""
-        found = self.positions(np.fromiter(rows, np.int64))
+    def in_segment(self, number: int) -> Rows:
+        """Rows whose records stand there."""
+        known = self.entries
+        return np.ascontiguousarray(known["row"][(known["segment"] == number) & known["alive"]])
+
+    def kill(self, rows: Rows) -> Rows:
+        """Those that were alive until now."""
+        found = self.positions(rows)
         found = np.unique(found[found >= 0])
         self._entries["alive"][found] = False
         self._num_alive -= len(found)
+        self._account(found, -1)
+        return np.ascontiguousarray(self._entries["row"][found])
+
+    def move(self, rows: Rows, entries: NDArray[np.void]) -> None:
+        """The records of these rows, all alive, stand where `entries` say."""
+        found = self.positions(rows)
+        self._account(found, -1)
+        for name in ("segment", "start", "size"):
+            self._entries[name][found] = entries[name]
+        self._account(found, 1)
+
+    def _account(self, positions: Rows, sign: int) -> None:
+        entries = self._entries[positions]
+        sizes = entries["size"].astype(np.int64)
+        for number in np.unique(entries["segment"]).tolist():
+            there = sign * int(sizes[entries["segment"] == number].sum())
+            self.live_bytes[number] = self.live_bytes.get(number, 0) + there
 
     def _make_room(self, count: int) -> None:
         known = self.entries

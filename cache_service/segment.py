@@ -6,9 +6,9 @@ import logging
 import mmap
 import os
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 
+from cache_service import disk
 from cache_service.frames import Walk, align, frame, walk
 from cache_service.header import HEADER_BYTES, begins_header, decode_header, encode_header
 from protos.draft_files import Namespace
@@ -36,8 +36,7 @@ class Segment:
     def create(cls, folder: Path, number: int, namespace: Namespace) -> Segment:
         """A segment without records. It has its name only when its header is on the disk."""
         path = folder / f"{number:08d}{SUFFIX}"
-        unnamed = path.with_suffix(".new")
-        replace_file(path, unnamed, encode_header(namespace))
+        disk.replace(path, encode_header(namespace))
         return cls(path, namespace, HEADER_BYTES)
 
     @classmethod
@@ -46,12 +45,15 @@ class Segment:
 
         ValueError where it is foreign or of a newer schema; it names the file and what to do.
         """
+        namespace = cls.namespace_of(path)
+        return None if namespace is None else cls(path, namespace, path.stat().st_size)
+
+    @staticmethod
+    def namespace_of(path: Path) -> Namespace | None:
+        """The same of its namespace alone."""
         with path.open("rb") as file:
             content = file.read(HEADER_BYTES)
-            num_bytes = os.fstat(file.fileno()).st_size
-        if begins_header(content):
-            return None
-        return cls(path, decode_header(content, path), num_bytes)
+        return None if begins_header(content) else decode_header(content, path)
 
     def walk(self) -> Walk:
         """What the file holds; damage is logged."""
@@ -80,17 +82,11 @@ class Segment:
         for content in frames:
             starts.append(end)
             end += len(content)
-        descriptor = os.open(self.path, os.O_WRONLY | os.O_CLOEXEC)
         try:
-            _write_at(descriptor, align(self.num_bytes), b"".join(frames))
-            os.fdatasync(descriptor)
+            disk.extend(self.path, align(self.num_bytes), b"".join(frames))
         except OSError:
             self.sealed = True
-            with suppress(OSError):
-                os.ftruncate(descriptor, self.num_bytes)
             raise
-        finally:
-            os.close(descriptor)
         self.num_bytes = end
         return starts
 
@@ -110,31 +106,3 @@ class Segment:
     def unlink(self) -> None:
         """Removes the file. Views taken before stay readable."""
         self.path.unlink(missing_ok=True)
-
-
-def replace_file(path: Path, unnamed: Path, content: bytes) -> None:
-    """Gives `path` this content as one step: a crash leaves the old file or the new one."""
-    descriptor = os.open(unnamed, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    try:
-        _write_at(descriptor, 0, content)
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-    unnamed.replace(path)
-    sync_folder(path.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Puts on the disk which files a folder has."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _write_at(descriptor: int, position: int, content: bytes) -> None:
-    remaining = memoryview(content)
-    while remaining:
-        written = os.pwrite(descriptor, remaining, position)
-        remaining, position = remaining[written:], position + written

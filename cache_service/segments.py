@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cache_service import disk
 from cache_service.frames import PAYLOAD_AT, frame_bytes
 from cache_service.header import HEADER_BYTES
 from cache_service.namespace import directory_name
 from cache_service.record import HEAD, well_formed
 from cache_service.row_table import ENTRY
-from cache_service.segment import SUFFIX, Segment, sync_folder
+from cache_service.segment import SUFFIX, Segment
 from protos.draft_files import Namespace
 
 _log = logging.getLogger(__name__)
+
+_TRIES = 10
+Opened = tuple[NDArray[np.void], NDArray[np.void]]  # ENTRY [n], HEAD [n]
 
 
 class Segments:
@@ -35,11 +40,25 @@ class Segments:
         """On the disk."""
         return sum(segment.num_bytes for segment in list(self.by_number.values()))
 
-    def open(self, *, read_only: bool) -> tuple[NDArray[np.void], NDArray[np.void]]:
+    def open(self, *, read_only: bool) -> Opened:
         """What the files hold: ENTRY [n], HEAD [n]. Unfinished tails are cut, unless `read_only`.
 
         ValueError where a file is foreign, newer or of another namespace.
         """
+        if read_only:
+            return self._open_while_written()
+        for unnamed in self.folder.glob(f"*{disk.UNNAMED}"):
+            unnamed.unlink()
+        return self._open(read_only=False)
+
+    def _open_while_written(self) -> Opened:
+        for _ in range(_TRIES):
+            with suppress(FileNotFoundError):
+                return self._open(read_only=True)
+        raise ValueError(f"the draft files in {self.folder} are being compacted all the time: try again later")
+
+    def _open(self, *, read_only: bool) -> Opened:
+        self.by_number = {}
         entries, heads = [np.zeros(0, ENTRY)], [np.zeros(0, HEAD)]
         for path in segment_paths(self.folder):
             segment = Segment.open(path)
@@ -68,21 +87,34 @@ class Segments:
             segment = self.roll()
         entries = np.zeros(len(payloads), ENTRY)
         entries["start"] = np.array(segment.append(payloads), np.int64) // 8
-        entries["size"] = [len(payload) for payload in payloads]
+        entries["size"] = [frame_bytes(len(payload)) for payload in payloads]
         entries["segment"] = segment.number
         return entries
 
     def roll(self) -> Segment:
         """A new segment, which takes what comes."""
-        if not self.folder.exists():
-            self.folder.mkdir(mode=0o700)
-            sync_folder(self.folder.parent)
+        disk.make_folder(self.folder)
         segment = Segment.create(self.folder, self._next, self.namespace)
         self._next += 1
         # Readers go through the dict while it is replaced.
         self.by_number = {**self.by_number, segment.number: segment}
         return segment
 
+    def retire(self, number: int) -> Segment:
+        """Takes a segment out, for whoever unlinks its file; the last one takes nothing more."""
+        # Readers go through the dict while it is replaced.
+        segment = self.by_number[number]
+        self.by_number = {other: kept for other, kept in self.by_number.items() if other != number}
+        return segment
+
+    def remove_folder(self) -> None:
+        """When it has no draft files any more. What others put there stays."""
+        for unnamed in self.folder.glob(f"*{disk.UNNAMED}"):
+            unnamed.unlink()
+        with suppress(OSError):
+            self.folder.rmdir()
+
+    @property
     def most(self) -> int:
         """Bytes of frames that fit into one segment."""
         return self._segment_bytes - HEADER_BYTES
@@ -97,7 +129,7 @@ def segment_paths(folder: Path) -> list[Path]:
     return sorted(paths, key=lambda path: int(path.stem))
 
 
-def _read(segment: Segment, *, read_only: bool) -> tuple[NDArray[np.void], NDArray[np.void]]:
+def _read(segment: Segment, *, read_only: bool) -> Opened:
     found = segment.walk()
     view = segment.view()
     places = (found.starts + PAYLOAD_AT).tolist()
@@ -105,12 +137,12 @@ def _read(segment: Segment, *, read_only: bool) -> tuple[NDArray[np.void], NDArr
     keep = well_formed(heads, found.sizes, segment.namespace.width)
     if not keep.all():
         _log.warning("%s: %d records are not well formed and are left out", segment.path, int((~keep).sum()))
-    if not read_only:
+    if not read_only:  # who only reads keeps the map: the file may be compacted away meanwhile
         segment.cut(found.end)
-    segment.unmap()
+        segment.unmap()
     entries = np.zeros(int(keep.sum()), ENTRY)
     entries["start"] = found.starts[keep] // 8
-    entries["size"] = found.sizes[keep]
+    entries["size"] = [frame_bytes(size) for size in found.sizes[keep].tolist()]
     entries["segment"] = segment.number
     entries["featured"] = heads["width"][keep] > 0
     return entries, heads[keep]

@@ -10,40 +10,40 @@ from threading import RLock
 from types import TracebackType
 from typing import Self
 
+from cache_service.budgets import Budgets
 from cache_service.clock import Clock
-from cache_service.header import HEADER_BYTES, decode_header
+from cache_service.compaction import clear, compact, compact_mostly_dead, dead_bytes
+from cache_service.eviction import fit
 from cache_service.namespace import directory_name
 from cache_service.row_table import Rows
+from cache_service.segment import Segment
 from cache_service.segments import segment_paths
 from cache_service.shelf import Shelf
+from cache_service.upkeep import Upkeep
 from protos.draft_files import Namespace
 
-SEGMENTS = 16  # that the budget has room for
-MAX_SEGMENT_BYTES = 64 * 2**20
-MIN_BUDGET_BYTES = 2**20
+READY = 0.9  # of the limit: more is made room of when there is time
 _LOCK = ".lock"
 
 
 class Store:
-    """One process writes; others may read beside it."""
+    """One process writes; others may read beside it. What is on the disk stays within the budgets.
 
-    def __init__(self, directory: Path, *, budget_bytes: int, tenant_budget_bytes: int | None, read_only: bool) -> None:
+    clock, writing, segment_bytes, read_only, check_writable, make_room and note_growth are for the shelves.
+    """
+
+    def __init__(self, directory: Path, budgets: Budgets, *, read_only: bool) -> None:
         """Use `open`."""
         self.directory = directory
+        self.budgets = budgets
+        self.read_only = read_only
         self.clock = Clock()
         self.writing = RLock()
-        self.read_only = read_only
-        self.budget_bytes = budget_bytes
-        self.tenant_budget_bytes = budget_bytes if tenant_budget_bytes is None else tenant_budget_bytes
-        smallest = min(self.budget_bytes, self.tenant_budget_bytes)
-        if smallest < MIN_BUDGET_BYTES:
-            raise ValueError(
-                f"a budget of {smallest} bytes is too small for draft files: give {MIN_BUDGET_BYTES} or more"
-            )
-        self.segment_bytes = min(smallest // SEGMENTS, MAX_SEGMENT_BYTES)
+        self.segment_bytes = budgets.segment_bytes
         self._lock = None if read_only else _lock(directory)
         self._shelves: dict[Namespace, Shelf] = {}
-        self._evicted: list[Callable[[Namespace, Rows], None]] = []
+        self._listeners: list[Callable[[Namespace, Rows], None]] = []
+        self._upkeep = Upkeep(self.tidy)
 
     @classmethod
     def open(
@@ -54,14 +54,20 @@ class Store:
         tenant_budget_bytes: int | None = None,
         read_only: bool = False,
     ) -> Self:
-        """ValueError where another process writes to the directory, or a file in it cannot be understood."""
-        store = cls(directory, budget_bytes=budget_bytes, tenant_budget_bytes=tenant_budget_bytes, read_only=read_only)
+        """budget_bytes: of all files. tenant_budget_bytes: of those of one tenant. read_only: beside the process that
+        writes, as of now; nothing is changed on the disk, and budgets do not matter.
+
+        ValueError where another process writes to the directory, or a file in it cannot be understood.
+        """
+        tenants = budget_bytes if tenant_budget_bytes is None else tenant_budget_bytes
+        budgets = Budgets(budget_bytes=budget_bytes, tenant_budget_bytes=tenants)
+        store = cls(directory, budgets, read_only=read_only)
         try:
-            for folder in sorted(path for path in directory.iterdir() if path.is_dir()):
-                paths = segment_paths(folder)
-                if paths:
-                    with paths[0].open("rb") as file:
-                        store.shelf(decode_header(file.read(HEADER_BYTES), paths[0]))
+            for namespace in _namespaces(directory):
+                store.shelf(namespace)
+            if not read_only:
+                store.tidy()
+                store._upkeep.start()
         except BaseException:
             store.close()
             raise
@@ -79,16 +85,73 @@ class Store:
         with self.writing:
             return [shelf for shelf in self._shelves.values() if shelf.num_bytes]
 
-    def make_room(self, namespace: Namespace, num_bytes: int) -> None:
-        """Called by a shelf before it grows."""
+    @property
+    def num_bytes(self) -> int:
+        """Of all files."""
+        return sum(shelf.num_bytes for shelf in self.shelves())
 
     def on_evict(self, listener: Callable[[Namespace, Rows], None]) -> None:
         """`listener` is told which rows had to make room, by whatever thread made it."""
-        self._evicted.append(listener)
+        self._listeners.append(listener)
+
+    def drop(self, namespace: Namespace) -> None:
+        """Removes all records of a namespace, and its files."""
+        self.check_writable()
+        with self.writing:
+            shelf = self.shelf(namespace)
+            self._evict(shelf, shelf.live_rows())
+            clear(shelf)
+
+    def flush(self) -> None:
+        """How records were used is on the disk when this returns."""
+        self.check_writable()
+        for shelf in self.shelves():
+            shelf.flush()
+
+    def compact_now(self) -> None:
+        """Gives back every byte that is dead."""
+        self.check_writable()
+        for shelf in self.shelves():
+            with self.writing:
+                for number in sorted(shelf.segments.by_number):
+                    if dead_bytes(shelf, number) > 0:
+                        compact(shelf, number)
+                if not len(shelf):
+                    clear(shelf)
+
+    def check_writable(self) -> None:
+        """ValueError where it is not this process's to write to."""
+        if self._lock is None:
+            how = "was opened to be read: open it without read_only" if self.read_only else "is closed: open it again"
+            raise ValueError(f"the store in {self.directory} {how}")
+
+    def make_room(self, namespace: Namespace, num_bytes: int) -> None:
+        """Called by a shelf before it grows by `num_bytes`; on return it may."""
+        with self.writing:
+            while fit(self._of_tenant(namespace.tenant), self.budgets.tenant_limit - num_bytes, self._evict):
+                pass
+            while fit(list(self._shelves.values()), self.budgets.limit - num_bytes, self._evict):
+                pass
+
+    def note_growth(self) -> None:
+        """Called by a shelf that has grown."""
+        self._upkeep.wake()
+
+    def tidy(self) -> None:
+        """Compacts segments that are mostly dead, and makes room before it is needed; step by step, so that others
+        may write in between.
+        """
+        while self._tidy_step():
+            pass
 
     def close(self) -> None:
-        """Idempotent."""
-        if self._lock is not None:
+        """Flushes, and lets go of the directory; idempotent."""
+        self._upkeep.stop()
+        if self._lock is None:
+            return
+        try:
+            self.flush()
+        finally:
             os.close(self._lock)
             self._lock = None
 
@@ -99,6 +162,40 @@ class Store:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _of_tenant(self, tenant: str) -> list[Shelf]:
+        return [shelf for shelf in self._shelves.values() if shelf.namespace.tenant == tenant]
+
+    def _tidy_step(self) -> bool:
+        """False where there is nothing to do."""
+        with self.writing:
+            for tenant in {shelf.namespace.tenant for shelf in self._shelves.values()}:
+                if fit(self._of_tenant(tenant), int(READY * self.budgets.tenant_limit), self._evict):
+                    return True
+            shelves = list(self._shelves.values())
+            return fit(shelves, int(READY * self.budgets.limit), self._evict) or compact_mostly_dead(shelves)
+
+    def _evict(self, shelf: Shelf, rows: Rows) -> None:
+        killed = shelf.evict(rows)
+        for listener in self._listeners:
+            listener(shelf.namespace, killed)
+
+
+def _namespaces(directory: Path) -> list[Namespace]:
+    """Of the draft files in a directory."""
+    if not directory.is_dir():
+        raise ValueError(f"{directory} is not a directory of draft files: give one that a server or `build` has made")
+    found = []
+    for folder in sorted(path for path in directory.iterdir() if path.is_dir()):
+        namespace = next(filter(None, map(Segment.namespace_of, segment_paths(folder))), None)
+        if namespace is None:
+            continue
+        if directory_name(namespace) != folder.name:
+            raise ValueError(
+                f"{folder} holds drafts of {namespace}: rename it to {directory_name(namespace)}, or move it away"
+            )
+        found.append(namespace)
+    return found
 
 
 def _lock(directory: Path) -> int:

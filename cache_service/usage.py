@@ -1,4 +1,4 @@
-"""Usage: how often a record was found, how often it was right, and which of its paths texts took."""
+"""Usage of a record, and the totals of a namespace."""
 
 from __future__ import annotations
 
@@ -6,17 +6,20 @@ from dataclasses import dataclass
 
 from protos.draft_files import MAX_PATHS
 
+MOST = 2**32 - 1  # of what is kept of a record
+NO_COUNTS = (0,) * MAX_PATHS
+
 
 @dataclass(slots=True)
 class Usage:
-    """hits: look-ups that found it. accepted: tokens drafted from it that the target agreed with.
+    """hits: look-ups that found the record. accepted: tokens drafted from it that the target agreed with.
 
     counts: texts that took each path since the record was stored.
     """
 
     hits: int = 0
     accepted: int = 0
-    counts: tuple[int, ...] = (0,) * MAX_PATHS
+    counts: tuple[int, ...] = NO_COUNTS
 
     def add(self, *, hits: int, accepted: int) -> None:
         """Neither goes back."""
@@ -28,3 +31,18 @@ class Usage:
         if not 0 <= path < MAX_PATHS:
             raise ValueError(f"path {path}: a record has the paths 0 to {MAX_PATHS - 1}")
         self.counts = (*self.counts[:path], self.counts[path] + 1, *self.counts[path + 1 :])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """Of one namespace, since it has files; monotone.
+
+    lookups: questions asked. hits: those that found anything. insertions: records stored. accepted: tokens drafted from
+    records that the target agreed with. evictions: records that had to make room.
+    """
+
+    lookups: int = 0
+    hits: int = 0
+    insertions: int = 0
+    accepted: int = 0
+    evictions: int = 0

@@ -1,0 +1,198 @@
+"""Catalogue: which records a shelf has, in which segment each stands, and how each was used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Lock
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cache_service.clock import Clock
+from cache_service.counters import ENTRY as COUNTERS_ENTRY
+from cache_service.counters import USED, Entries
+from cache_service.frames import PAYLOAD_AT, payload_at
+from cache_service.hash_index import HashIndex
+from cache_service.record import DIGEST_AT, DIGEST_BYTES, HEAD
+from cache_service.row_table import Rows, RowTable
+from cache_service.segments import Segments
+from cache_service.usage import MOST, NO_COUNTS, Usage
+
+_FORGET = 8192  # dead rows, at least, before their digests are forgotten
+
+
+class Catalogue:
+    """Any thread reads, and none waits for the disk. One thread at a time appends, moves and kills."""
+
+    def __init__(self, segments: Segments, clock: Clock) -> None:
+        self._segments = segments
+        self._clock = clock
+        self._lock = Lock()
+        self._table = RowTable()
+        self._digests = HashIndex()
+        self._usages: dict[int, Usage] = {}
+        self._changed: set[int] = set()
+
+    def __len__(self) -> int:
+        """Records."""
+        return len(self._table)
+
+    def append(self, entries: NDArray[np.void], digests: NDArray[np.void]) -> Rows:
+        """New rows for records that stand where `entries` say."""
+        with self._lock:
+            rows = self._table.append(entries)
+        self._digests.add(_keys(digests), rows)
+        if len(self._digests) > 2 * len(self._table) + _FORGET:
+            self._digests.keep(self.alive)
+        return rows
+
+    def kill(self, rows: Rows) -> Rows:
+        """Those that were alive until now."""
+        with self._lock:
+            killed = self._table.kill(rows)
+            for row in killed.tolist():
+                self._usages.pop(row, None)
+                self._changed.discard(row)
+        return killed
+
+    def move(self, rows: Rows, entries: NDArray[np.void]) -> None:
+        """The records of these rows stand where `entries` say; those that are dead stay so."""
+        with self._lock:
+            alive = self._table.positions(rows) >= 0
+            self._table.move(rows[alive], entries[alive])
+
+    def retire(self, number: int) -> None:
+        """Removes a segment in which nothing lives."""
+        with self._lock:
+            segment = self._segments.retire(number)
+            self._table.live_bytes.pop(number, None)
+        segment.unlink()
+
+    def live_bytes(self, number: int) -> int:
+        """Of the frames of living records in a segment."""
+        return self._table.live_bytes.get(number, 0)
+
+    def in_segment(self, number: int) -> Rows:
+        """Rows whose records stand there."""
+        with self._lock:
+            return self._table.in_segment(number)
+
+    def entries(self, rows: Rows) -> NDArray[np.void]:
+        """ENTRY [rows]; anything where a row is dead."""
+        with self._lock:
+            return self._table.at(self._table.positions(rows))
+
+    def alive(self, rows: Rows) -> NDArray[np.bool_]:
+        with self._lock:
+            return self._table.positions(rows) >= 0
+
+    def live_entries(self) -> NDArray[np.void]:
+        """ENTRY [records], the newest last."""
+        with self._lock:
+            return self._table.live()
+
+    def row_of(self, digest: bytes) -> int | None:
+        """The newest living row of a digest; None where there is none."""
+        key = np.uint64(int.from_bytes(digest[:8], "little"))
+        rows = self._digests.find(key, self._digests.count(key))
+        rows = rows[self.alive(rows)]
+        stored = self.gather(rows, DIGEST_AT, bytes(DIGEST_BYTES))
+        return next((row for row, other in zip(rows.tolist(), stored, strict=True) if other == digest), None)
+
+    def payload(self, row: int) -> memoryview | None:
+        """None where the row is dead, or its bytes are not what was written."""
+        with self._lock:
+            position = self._table.position(row)
+            if position is None:
+                return None
+            entry = self._table.entries[position]
+            view = self._segments.by_number[int(entry["segment"])].view()
+            start = 8 * int(entry["start"])
+        return payload_at(view, start)
+
+    def gather(self, rows: Rows, at: int, blank: bytes, *, needs: str = "alive") -> list[memoryview | bytes]:
+        """`len(blank)` bytes of each row's payload, from `at`; `blank` where a row is dead.
+
+        needs: column of the table; `blank` also where it says no.
+        """
+        with self._lock:
+            positions = self._table.positions(rows)
+            entries = self._table.at(positions)
+            there = (positions >= 0) & entries[needs]
+            segments = self._segments.by_number
+            views = {number: segments[number].view() for number in set(entries["segment"][there].tolist())}
+        size = len(blank)
+        starts = (8 * entries["start"].astype(np.int64) + PAYLOAD_AT + at).tolist()
+        places = zip(entries["segment"].tolist(), starts, there.tolist(), strict=True)
+        return [views[number][start : start + size] if known else blank for number, start, known in places]
+
+    def use(self, row: int, change: Callable[[Usage], None]) -> bool:
+        """Notes that a record was used just now; False where the row is dead."""
+        with self._lock:
+            position = self._table.position(row)
+            if position is None:
+                return False
+            change(self._usages.setdefault(row, Usage()))
+            self._table.entries["used"][position] = self._clock.tick()
+            self._changed.add(row)
+        return True
+
+    def inherit(self, row: int, older: int) -> None:
+        """What is known of `older` is true of `row`, but for the counts of its paths."""
+        with self._lock:
+            usage = self._usages.get(older)
+            if usage is not None and self._table.position(row) is not None:
+                self._usages[row] = Usage(hits=usage.hits, accepted=usage.accepted)
+                self._changed.add(row)
+
+    def counts(self, row: int) -> tuple[int, ...]:
+        """Texts that took each path since the record was stored."""
+        usage = self._usages.get(row)
+        return NO_COUNTS if usage is None else usage.counts
+
+    def used(self) -> Rows:
+        """Rows of which there is anything to save."""
+        with self._lock:
+            return np.array(sorted(self._usages), np.int64)
+
+    def num_changed(self) -> int:
+        """Rows whose use is not saved."""
+        return len(self._changed)
+
+    def take_changed(self) -> Rows:
+        """Rows whose use is not saved; it counts as saved from now on."""
+        with self._lock:
+            changed, self._changed = self._changed, set()
+        return np.array(sorted(changed), np.int64)
+
+    def put_back(self, rows: Rows) -> None:
+        """Their use was not saved after all."""
+        with self._lock:
+            self._changed.update(row for row in rows.tolist() if row in self._usages)
+
+    def usage_entries(self, rows: Rows) -> Entries:
+        """What is to be saved of these rows."""
+        heads = np.frombuffer(b"".join(self.gather(rows, 0, bytes(HEAD.itemsize))), HEAD)
+        entries = np.zeros(len(rows), COUNTERS_ENTRY)
+        entries["kind"], entries["digest"], entries["seq"] = USED, heads["digest"], heads["seq"]
+        with self._lock:
+            entries["used"] = self._table.at(self._table.positions(rows))["used"]
+            usages = [self._usages.get(row, Usage()) for row in rows.tolist()]
+        for name in ("hits", "accepted", "counts"):
+            values = [getattr(usage, name) for usage in usages]
+            entries[name] = np.minimum(np.array(values, np.int64).reshape(entries[name].shape), MOST)
+        return entries[entries["seq"] > 0]
+
+    def restore(self, rows: Rows, entries: Entries, same_record: NDArray[np.bool_]) -> None:
+        """Takes in what was saved of these rows; the counts only where it is of the `same_record`."""
+        with self._lock:
+            used = self._table.entries["used"]
+            positions = self._table.positions(rows)
+            used[positions] = np.maximum(used[positions], entries["used"])
+            columns = (rows, entries["hits"], entries["accepted"], entries["counts"], same_record)
+            for row, hits, accepted, counts, same in zip(*(column.tolist() for column in columns), strict=True):
+                self._usages[row] = Usage(hits=hits, accepted=accepted, counts=tuple(counts) if same else NO_COUNTS)
+
+
+def _keys(digests: NDArray[np.void]) -> NDArray[np.uint64]:
+    return np.ascontiguousarray(digests).view("<u8").reshape(-1, 2)[:, 0].copy()

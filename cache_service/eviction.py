@@ -1,0 +1,52 @@
+"""Eviction: records make room when there are too many: those that were used least recently, of whatever namespace.
+
+A record was used when it was stored, found, credited with tokens or followed by another text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from cache_service.compaction import clear, compact, dead_bytes, most_dead
+from cache_service.row_table import Rows
+from cache_service.shelf import Shelf
+
+# Shares of the limit. The more is dead, the less is copied for a byte that a compaction gives back.
+MAX_LIVE = 0.85
+KEPT = 0.8  # once MAX_LIVE is passed, so that it is not passed again at once
+
+
+def fit(shelves: Sequence[Shelf], limit: int, evict: Callable[[Shelf, Rows], None]) -> bool:
+    """One step towards `limit` bytes on the disk, in all these shelves; False where they are within it.
+
+    The caller holds the store's `writing`.
+    """
+    used = sum(shelf.num_bytes for shelf in shelves)
+    if used <= limit:
+        return False
+    live = used - sum(dead_bytes(shelf, number) for shelf in shelves for number in shelf.segments.by_number)
+    if live > MAX_LIVE * limit:
+        for shelf, rows in least_recent(shelves, int(live - KEPT * limit)):
+            evict(shelf, rows)
+    for shelf in shelves:
+        if not len(shelf):
+            clear(shelf)
+    victim = most_dead(shelves)
+    if victim is not None:
+        compact(*victim)
+    return True
+
+
+def least_recent(shelves: Sequence[Shelf], num_bytes: int) -> list[tuple[Shelf, Rows]]:
+    """The fewest records, least recently used first, whose frames have `num_bytes` together; all, if that is less."""
+    tables = [shelf.catalogue.live_entries() for shelf in shelves]
+    if not tables:
+        return []
+    owners = np.repeat(np.arange(len(tables)), [len(table) for table in tables])
+    table = np.concatenate(tables)
+    order = np.argsort(table["used"], kind="stable")
+    freed = np.cumsum(table["size"][order], dtype=np.int64)
+    chosen = order[: int(np.searchsorted(freed, num_bytes)) + 1]
+    return [(shelves[owner], table["row"][chosen[owners[chosen] == owner]]) for owner in np.unique(owners[chosen])]

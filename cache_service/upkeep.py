@@ -1,0 +1,45 @@
+"""Upkeep: the thread in which a store tidies up, apart from those that look up and store."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from threading import Event, Thread
+
+_log = logging.getLogger(__name__)
+
+
+class Upkeep:
+    """tidy: called after each `wake`, once for several that come meanwhile. What the disk refuses is logged."""
+
+    def __init__(self, tidy: Callable[[], None]) -> None:
+        self._tidy = tidy
+        self._woken = Event()
+        self._stopping = False
+        self._thread = Thread(target=self._run, name="draft-files-upkeep", daemon=True)
+
+    def start(self) -> None:
+        """Once."""
+        self._thread.start()
+
+    def wake(self) -> None:
+        """There may be something to do."""
+        self._woken.set()
+
+    def stop(self) -> None:
+        """Waits for the end of what is being done; idempotent."""
+        self._stopping = True
+        self._woken.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _run(self) -> None:
+        while True:
+            self._woken.wait()
+            self._woken.clear()
+            if self._stopping:
+                return
+            try:
+                self._tidy()
+            except OSError:
+                _log.exception("draft files could not be tidied up; it is tried again when more are stored")
