@@ -101,7 +101,12 @@ class CachedDrafter:
             if state is not None and findings.length <= len(state.text):
                 state.paths.add(findings.hits, findings.length, state.text)
         for query, state in answers:
-            yield no_draft(query, need_from=0) if state is None else self._answer(query, state)
+            if state is None:
+                yield no_draft(query, need_from=0)
+            elif state.features is not None and state.features.lacks(query):
+                yield no_draft(query, need_from=state.features.need_from)
+            else:
+                yield self._answer(query, state)
 
     def close(self, request_id: str, *, tail_start: int = 0, tail: Tokens = ()) -> None:
         state = self._requests.pop(request_id, None)

@@ -90,6 +90,8 @@ class FeaturedDrafter(ABC, Generic[State]):
 
     def _synchronised(self, query: DraftQuery, asking: Collection[str]) -> State | DraftChunk:
         """The request's state, brought to the query's text; the answer where that cannot be."""
+        if query.announces:
+            return no_draft(query, need_from=0)
         state = self._table.find(query, keep=asking)
         if state is None or len(state.text) < query.tail_start:
             return no_draft(query, need_from=self._table.need_from(query, state, keep=asking))

@@ -60,11 +60,22 @@ class PrefixFeatures:
         self._rows = np.zeros((64, WIDTH), np.float32)
         self._known = 0
 
+    @property
+    def need_from(self) -> int:
+        """Where a query's tail must begin to bring the features that come next; see DraftQuery."""
+        return self._known + 1 if self._known else 0
+
+    def lacks(self, query: DraftQuery) -> bool:
+        """Whether features of the text before the query's end have not been told."""
+        return self._known < query.base_len - 1
+
     def write(self, query: DraftQuery) -> None:
         """Takes the features of a query, which end one before its text does."""
         if query.features is None:
             return
         start = max(query.tail_start - 1, 0)
+        if start > self._known:
+            return
         stop = start + len(query.features)
         if stop > len(self._rows):
             grown = np.zeros((2 * stop, WIDTH), np.float32)

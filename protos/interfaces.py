@@ -16,6 +16,8 @@ class Drafter(Protocol):
     - Should propose at most `query.budget` tokens for a query; the engine cuts what exceeds it.
     - Holds state per request, synchronised by the query alone: truncate to `tail_start`, ingest the tail, draft. State
       shorter than `tail_start` is answered by an empty chunk with `need_from`.
+    - A request is announced by a query of budget 0, whose tail is the prompt and which has no features. A drafter that
+      needs features answers it with `need_from`, those that it still needs.
     - One call takes a bounded time. A tail too long for that is read over several calls: the answer is empty until it
       has been read, and the next query, with the next tail, goes on from there.
     - The same query twice gives the same answer, or more of it once the drafter has read on (a query may be resent

@@ -74,6 +74,11 @@ class DraftQuery:
         """Position of the first token of the tail: the length the drafter must already hold."""
         return self.base_len - len(self.tail)
 
+    @property
+    def announces(self) -> bool:
+        """Whether it only says that a request has begun; features of its prompt come later, for who reads them."""
+        return self.budget == 0 and self.tail_start == 0 and self.features is None and len(self.tail) > 1
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftChunk:

@@ -18,6 +18,8 @@ class Questions:
     Features of long texts go to the drafter in portions, at most `portion_bytes` a step, first come first served: a
     query of a part of the text asks for no tokens, and a sequence for which nothing is left is not asked. So no round
     outgrows a frame, however long the prompts, and a drafter that starts anew is not flooded.
+
+    A prompt is announced as soon as the target begins to process it, so that a drafter can look around meanwhile.
     """
 
     def __init__(self, features: FeatureSlots | None, *, limit: int, portion_bytes: int = PORTION_BYTES) -> None:
@@ -27,13 +29,16 @@ class Questions:
         self._portion = 0 if features is None else max(portion_bytes // (BYTES * features.width), 1)
 
     def wanted(self, sequence: Sequence) -> bool:
-        """Whether a draft could be of use."""
-        return sequence.decoding and sequence.draft_room(self._limit) > 0
+        """Whether a draft could be of use, now or soon."""
+        return sequence.draft_room(self._limit) > 0 and (sequence.decoding or not sequence.announced)
 
     def of(self, sequences: Iterable[Sequence]) -> Iterator[tuple[Sequence, DraftQuery]]:
         """Those that are asked, each with its query."""
         left = self._portion
         for sequence in sequences:
+            if not sequence.decoding:
+                yield sequence, sequence.query(0)
+                continue
             budget = sequence.draft_room(self._limit)
             if self._features is None:
                 yield sequence, sequence.query(budget)

@@ -21,7 +21,7 @@ class Sequence:
     """`tokens` are all committed ones, prompt first; the first `computed` of them have rows in the slot.
 
     In decoding exactly the last token, the anchor, is not computed yet. `drafter_len` is the length up to which the
-    drafter is known to have seen the tokens.
+    drafter is known to have seen the tokens. `announced`: the drafter has been asked about this request, or told of it.
     """
 
     def __init__(self, request: Request, target: Target) -> None:
@@ -40,7 +40,7 @@ class Sequence:
         self.logprobs: list[TokenLogprob] = []
         self.stats = RequestStats()
         self.drafter_len = 0
-        self._asked = False
+        self.announced = False
         self._budget = 0
         self.draft = Draft(request_id=request.request_id, base_len=0)
         self._vocab_size = target.vocab_size
@@ -92,7 +92,7 @@ class Sequence:
         """Asks the drafter for what follows the committed tokens, or the first `until` of them."""
         base_len = len(self.tokens) if until is None else until
         self.forget_draft()
-        self._asked = True
+        self.announced = True
         self._budget = budget
         return DraftQuery(
             request_id=self.request_id,
@@ -112,7 +112,7 @@ class Sequence:
 
         Nothing where it was never asked, and after an error, which may have left tokens that nobody gets.
         """
-        told = self._asked and self.finish is not Finish.ERROR
+        told = self.announced and self.finish is not Finish.ERROR
         return tuple(self.tokens[self.drafter_len :]) if told else ()
 
     def receive(self, chunk: DraftChunk) -> None:

@@ -181,6 +181,19 @@ def test_a_feature_is_pooled_over_what_stands_before_the_place(files: ScriptedDr
     assert question.namespace.feature == "layer 1, mean"
 
 
+def test_an_announced_prompt_is_asked_about_without_and_then_with_its_feature(files: ScriptedDraftFiles) -> None:
+    drafter = make(files, pooling="last", feature_layer=1)
+    assert ask(drafter, query(PROMPT, budget=0)).need_from == 0
+    words = np.full((len(PROMPT), WIDTH), 0x3F80, np.uint16).view(BFLOAT16)  # ones
+    told = DraftQuery(**{**_fields(query((*PROMPT, 30))), "features": words})
+    assert ask(drafter, told).need_from is None
+    assert [question.prefix.length for question in files.asked] == [len(PROMPT)] * 2
+    first, second = (question.prefix.feature for question in files.asked)
+    assert first is None
+    assert second is not None
+    np.testing.assert_array_equal(second, np.ones(WIDTH))
+
+
 def test_anchors_are_where_the_words_say_so() -> None:
     shared = tuple(np.random.default_rng(0).integers(0, 100, 400).tolist())
     one, other = (1, 2, 3, *shared), (9, 8, 7, 6, 5, *shared)

@@ -45,6 +45,9 @@ class Reader:
 
     def draft(self, queries: Sequence[DraftQuery]) -> Iterator[DraftChunk]:
         for query in queries:
+            if query.announces:
+                yield DraftChunk(request_id=query.request_id, base_len=query.base_len, need_from=0)
+                continue
             text, rows = self.texts.setdefault(query.request_id, []), self.features.setdefault(query.request_id, [])
             if len(text) < query.tail_start:
                 yield DraftChunk(request_id=query.request_id, base_len=query.base_len, need_from=len(text))

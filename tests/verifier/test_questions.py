@@ -21,15 +21,19 @@ ROWS = 5
 
 
 class Listening:
-    """Drafts as `inner` does, and keeps each round of queries."""
+    """Drafts as `inner` does, and keeps each round of queries but those that announce."""
 
     def __init__(self, inner: Scripted) -> None:
         self._inner = inner
         self.rounds: list[list[DraftQuery]] = []
 
     def draft(self, queries: Sequence[DraftQuery]) -> Iterator[DraftChunk]:
-        self.rounds.append(list(queries))
-        yield from self._inner.draft(queries)
+        for query in queries:
+            if query.announces:
+                yield DraftChunk(request_id=query.request_id, base_len=query.base_len, need_from=0)
+        asked = [query for query in queries if not query.announces]
+        self.rounds.append(asked)
+        yield from self._inner.draft(asked)
 
     def close(self, request_id: str, *, tail_start: int = 0, tail: Tokens = ()) -> None:
         self._inner.close(request_id, tail_start=tail_start, tail=tail)
