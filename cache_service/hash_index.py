@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 MAX_RECENT = 8192  # entries that wait, in a dict, until they are merged into the sorted arrays
 
-Hashes = NDArray[np.uint64]
+Hashes = NDArray[np.uint64]  # a search with another type of number would convert all of them
 Rows = NDArray[np.int64]
 
 
@@ -22,13 +22,12 @@ class _Entries:
     rows: Rows = field(default_factory=lambda: np.empty(0, np.int64))
     recent: dict[int, list[int]] = field(default_factory=dict)
 
-    def span(self, hash_: int) -> tuple[int, int]:
+    def span(self, hash_: np.uint64) -> tuple[int, int]:
         """Where the entries of a hash begin and end in the arrays."""
-        # A key of another type would have the whole array converted at each search.
-        first = int(self.hashes.searchsorted(np.uint64(hash_), side="left"))
+        first = int(self.hashes.searchsorted(hash_))
         if first == len(self.hashes) or self.hashes[first] != hash_:
             return first, first
-        return first, int(self.hashes.searchsorted(np.uint64(hash_), side="right"))
+        return first, int(self.hashes.searchsorted(hash_, side="right"))
 
 
 class HashIndex:
@@ -60,21 +59,21 @@ class HashIndex:
             recent.setdefault(hash_, []).append(row)
         self._num_recent += len(hashes)
 
-    def find(self, hash_: int, limit: int) -> Rows:
+    def find(self, hash_: np.uint64, limit: int) -> Rows:
         """Up to `limit` rows of a hash, the newest first."""
         entries = self._entries
-        recent = entries.recent.get(hash_, [])[: -limit - 1 : -1]
+        recent = entries.recent.get(int(hash_), [])[: -limit - 1 : -1]
         first, last = entries.span(hash_)
         older = entries.rows[first : min(last, first + limit - len(recent))]
         if not recent:
             return older
         return np.concatenate([np.array(recent, np.int64), older])
 
-    def count(self, hash_: int) -> int:
+    def count(self, hash_: np.uint64) -> int:
         """How many rows have a hash."""
         entries = self._entries
         first, last = entries.span(hash_)
-        return last - first + len(entries.recent.get(hash_, ()))
+        return last - first + len(entries.recent.get(int(hash_), ()))
 
     def keep(self, lives: Callable[[Rows], NDArray[np.bool_]]) -> None:
         """Forgets the rows of which `lives` says no."""

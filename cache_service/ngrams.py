@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,16 +18,24 @@ ABSENT = -1  # fills a context's places before the first token
 Contexts = NDArray[np.int32]  # [n, CONTEXT], right-aligned
 
 
+@dataclass(frozen=True, slots=True)
+class Gram:
+    """An n-gram of `order` tokens."""
+
+    order: int
+    index: HashIndex
+    hash_: np.uint64
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Candidates:
-    """rows: that end with the same n-gram, longest n-gram first, then the newest first. match_lengths: its orders.
+    """match_lengths: of rows that end with the same n-gram, its order; the longest first, then the newest.
 
-    crowded: the order whose rows were cut at the limit, None where all of them are here.
+    crowded: the n-gram whose rows were cut at the limit, None where all of them are here.
     """
 
-    rows: Rows
-    match_lengths: NDArray[np.int64]
-    crowded: int | None = None
+    match_lengths: dict[int, int]
+    crowded: Gram | None
 
 
 class NGrams:
@@ -43,9 +51,10 @@ class NGrams:
 
     def add(self, contexts: Contexts, rows: Rows) -> None:
         """Adds rows above all rows there are."""
-        for order, index, hashes in zip(ORDERS, self._indexes, _hashes(contexts), strict=True):
+        hashes = _hashes(contexts.astype(np.int64))
+        for order, index in zip(ORDERS, self._indexes, strict=True):
             long_enough = contexts[:, -order] != ABSENT
-            index.add(hashes[long_enough], rows[long_enough])
+            index.add(hashes[order][long_enough], rows[long_enough])
 
     def forget_dead(self) -> None:
         """Gives back the memory of rows that live no more."""
@@ -54,47 +63,48 @@ class NGrams:
 
     def candidates(self, tokens: Tokens, limit: int) -> Candidates:
         """Up to `limit` living rows that share the longest n-grams with the end of `tokens`."""
-        rows: list[int] = []
-        lengths: list[int] = []
-        known: set[int] = set()
-        crowded = None
-        for order, index, hash_ in self._grams(tokens):
+        grams: list[tuple[Gram, Rows]] = []
+        for gram in self._grams(tokens):
             # Rows that share a longer n-gram share this one too, so they are found again.
-            living = self._living(index, hash_, limit + 1)
-            fresh = [row for row in living if row not in known]
-            room = limit - len(rows)
-            rows += fresh[:room]
-            lengths += [order] * min(room, len(fresh))
-            if len(fresh) > room:
-                crowded = order
+            found = gram.index.find(gram.hash_, limit + 1)
+            if not len(found):
                 break
-            known.update(fresh)
-        return Candidates(rows=np.array(rows, np.int64), match_lengths=np.array(lengths, np.int64), crowded=crowded)
+            grams.insert(0, (gram, found))
+        if not grams:
+            return Candidates(match_lengths={}, crowded=None)
+        lives = self._lives(np.concatenate([found for _, found in grams]))
+        if not lives.all():
+            grams = [(gram, self.sharing(gram, limit + 1)) for gram, _ in grams]
+        return _merged(grams, limit)
 
-    def sharing(self, tokens: Tokens, order: int, limit: int) -> Rows:
-        """Up to `limit` living rows that share the last `order` tokens, the newest first."""
-        for found, index, hash_ in self._grams(tokens):
-            if found == order:
-                return np.array(self._living(index, hash_, limit), np.int64)
-        return np.empty(0, np.int64)
-
-    def _grams(self, tokens: Tokens) -> list[tuple[int, HashIndex, int]]:
-        hashes = _hashes(padded([tokens]))
-        return [
-            (order, index, int(of_order[0]))
-            for order, index, of_order in zip(ORDERS, self._indexes, hashes, strict=True)
-            if order <= len(tokens)
-        ]
-
-    def _living(self, index: HashIndex, hash_: int, limit: int) -> list[int]:
-        """The dead among the newest make it look at as many again, twice as many, and so on."""
+    def sharing(self, gram: Gram, limit: int) -> Rows:
+        """Up to `limit` living rows that end with an n-gram, the newest first."""
         wanted = limit
-        while True:
-            found = index.find(hash_, wanted)
-            living: list[int] = found[self._lives(found)].tolist() if len(found) else []
+        while True:  # the dead among the newest make it look at twice as many
+            found = gram.index.find(gram.hash_, wanted)
+            living = found[self._lives(found)]
             if len(living) >= limit or len(found) < wanted:
                 return living[:limit]
             wanted *= 2
+
+    def _grams(self, tokens: Tokens) -> Iterator[Gram]:
+        """The shortest first: where nothing ends with it, nothing ends with a longer one."""
+        end = np.array([tokens[-CONTEXT:]], np.int64)
+        hashes = _hashes(end)
+        for order, index in zip(reversed(ORDERS), reversed(self._indexes), strict=True):
+            if order > end.shape[1]:
+                return
+            yield Gram(order, index, hashes[order][0])
+
+
+def _merged(grams: list[tuple[Gram, Rows]], limit: int) -> Candidates:
+    rows: dict[int, int] = {}
+    for gram, found in grams:
+        for row in found.tolist():
+            if len(rows) == limit and row not in rows:
+                return Candidates(match_lengths=rows, crowded=gram)
+            rows.setdefault(row, gram.order)
+    return Candidates(match_lengths=rows, crowded=None)
 
 
 def padded(contexts: list[Tokens]) -> Contexts:
@@ -106,15 +116,15 @@ def padded(contexts: list[Tokens]) -> Contexts:
     return rows
 
 
-_SALTS = np.random.default_rng(0x70617261).integers(1 << 63, size=CONTEXT, dtype=np.uint64)  # by the place from the end
+_FACTORS = np.random.default_rng(0x70617261).integers(1 << 63, size=CONTEXT, dtype=np.uint64) << 1 | 1
 
 
-def _hashes(contexts: Contexts) -> list[Hashes]:
-    """For each order, one hash a row. The last tokens' mixes are summed, so a longer n-gram goes on from a shorter."""
-    mixes = contexts[:, ::-1].astype(np.uint64) ^ _SALTS
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):  # the finalizer of SplitMix64
-        mixes ^= mixes >> np.uint64(shift)
-        mixes *= np.uint64(factor)
-    mixes ^= mixes >> np.uint64(31)
-    sums = np.cumsum(mixes, axis=1)
-    return [sums[:, order - 1] for order in ORDERS]
+def _hashes(contexts: NDArray[np.int64]) -> dict[int, Hashes]:
+    """By order, one hash a row, of contexts of any number of tokens.
+
+    Multilinear (Lemire and Kaser, 2014, Strongly universal string hashing is fast): a sum of the tokens, each times a
+    random odd number for its place from the end, so that a longer n-gram goes on from a shorter.
+    """
+    size = contexts.shape[1]
+    sums = np.cumsum(contexts[:, ::-1].view(np.uint64) * _FACTORS[:size], axis=1)
+    return {order: sums[:, order - 1] for order in ORDERS if order <= size}

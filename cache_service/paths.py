@@ -26,7 +26,7 @@ def take(paths: Sequence[Path], tokens: Tokens) -> Taken:
 
     Where there is none it gets its own, if need be in the place of the path that the fewest texts took.
     """
-    place = _same_way(paths, tokens)
+    place = same_way(paths, tokens)
     if place is not None:
         old = paths[place]
         longer = len(tokens) > len(old.tokens)
@@ -38,7 +38,7 @@ def take(paths: Sequence[Path], tokens: Tokens) -> Taken:
     return Taken(paths=(*paths[:place], Path(tokens=tokens), *paths[place + 1 :]), place=place, changed=True)
 
 
-def _same_way(paths: Sequence[Path], tokens: Tokens) -> int | None:
+def same_way(paths: Sequence[Path], tokens: Tokens) -> int | None:
     """The path that agrees with `tokens` as far as both go: on most tokens, then the one most texts took."""
     agreeing = [
         (min(len(path.tokens), len(tokens)), path.count, -place)

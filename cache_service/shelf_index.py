@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import islice
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cache_service.hash_index import Rows
 from cache_service.ngrams import ABSENT, ORDERS, Contexts, NGrams, padded
@@ -15,6 +16,7 @@ from cache_service.vectors import Cosines, Unit, Vectors
 from protos.draft_files import Prefix
 
 BUILD_ROWS = 65536  # contexts that are read at once
+MAX_CROWD = 1024  # rows that end with the same n-gram, the newest, among which vectors choose
 MIN_SHARE_DEAD = 0.25  # of all rows, before the n-grams forget the dead
 
 
@@ -48,12 +50,16 @@ class Found:
     similarity: float | None
 
 
-def ranked(match_lengths: NDArray[np.int64], similarities: Cosines) -> NDArray[np.int64]:
+def ranked(match_lengths: Sequence[int], similarities: Sequence[float | None]) -> list[int]:
     """The order of candidates, the best first: more of the last tokens the same, then the higher cosine.
 
     Equals stay as they are, that is the newest first.
     """
-    return np.lexsort((-np.nan_to_num(similarities, nan=-1.0), -match_lengths))
+    keys = [
+        (-length, 1.0 if cosine is None else -cosine)
+        for length, cosine in zip(match_lengths, similarities, strict=True)
+    ]
+    return sorted(range(len(keys)), key=keys.__getitem__)
 
 
 class ShelfIndex:
@@ -65,7 +71,7 @@ class ShelfIndex:
         self._ngrams = NGrams(shelf.alive)
         self._vectors = Vectors(shelf)
         self._num_dead = 0
-        self.add(shelf.live_rows())
+        self._add_ngrams(shelf.live_rows())
 
     @property
     def kind(self) -> str:
@@ -75,16 +81,28 @@ class ShelfIndex:
     @property
     def num_bytes(self) -> int:
         """Memory of the indexes."""
-        return self._ngrams.num_bytes
+        return self._ngrams.num_bytes + self._vectors.num_bytes
+
+    def settle(self) -> None:
+        """Waits for the vector index that is being made, if one is."""
+        self._vectors.settle()
+
+    def close(self) -> None:
+        """Lets go of the shelf: nothing is added or searched any more."""
+        self._vectors.close()
 
     def add(self, rows: Rows) -> None:
         """Takes in rows that are above all rows there are."""
-        for start in range(0, len(rows), BUILD_ROWS):
-            some = rows[start : start + BUILD_ROWS]
-            self._ngrams.add(self._shelf.contexts(some), some)
+        self._add_ngrams(rows)
+        self._vectors.add(rows)
         if self._num_dead > MIN_SHARE_DEAD * len(self._shelf):
             self._num_dead = 0
             self._ngrams.forget_dead()
+
+    def _add_ngrams(self, rows: Rows) -> None:
+        for start in range(0, len(rows), BUILD_ROWS):
+            some = rows[start : start + BUILD_ROWS]
+            self._ngrams.add(self._shelf.contexts(some), some)
 
     def note_dead(self, count: int) -> None:
         """So many rows live no more."""
@@ -94,62 +112,56 @@ class ShelfIndex:
         """The rows that are most like a prefix, at most `max_hits`: first of all the prefix itself, if it is stored."""
         if self._rules.stages is Stages.NGRAMS:
             feature = None
+        lengths, cosines = self._candidates(prefix, feature)
         itself = self._shelf.row_of(prefix.digest)
-        rows, lengths = self._candidates(prefix, feature)
         if itself is not None:
-            others = rows != itself
-            rows = np.concatenate([[itself], rows[others]])
-            lengths = np.concatenate([[_in_steps(len(prefix.tokens))], lengths[others]])
-        if not len(rows):
+            lengths[itself] = _in_steps(len(prefix.tokens))
+        if not lengths:
             return []
-        similarities = np.full(len(rows), np.nan, np.float32)
         if feature is not None:
-            similarities = self._vectors.rank(feature, rows)
-        alike = ~(similarities < self._rules.min_similarity)  # also where there is none
+            rest = [row for row in lengths if row not in cosines]
+            cosines |= self._vectors.rank(feature, rest)
+        rows = list(lengths)
+        similarities = [cosines.get(row) for row in rows]
+        order = ranked([lengths[row] for row in rows], similarities)
+        least = self._rules.min_similarity
+        best = [rows[i] for i in order if (cosine := similarities[i]) is None or cosine >= least]
         if itself is not None:
-            alike[0] = True
-            lengths[0] += 1  # before all others
-        order = ranked(lengths, similarities)
-        best = order[alike[order]][: self._rules.max_hits].tolist()
-        if itself is not None:
-            lengths[0] -= 1
+            best = [itself, *(row for row in best if row != itself)]
         return [
-            Found(row=int(rows[i]), match_length=int(lengths[i]), similarity=_number(similarities[i])) for i in best
+            Found(row=row, match_length=lengths[row], similarity=cosines.get(row))
+            for row in best[: self._rules.max_hits]
         ]
 
-    def _candidates(self, prefix: Prefix, feature: Unit | None) -> tuple[Rows, NDArray[np.int64]]:
-        """Stage 1: rows that may be alike, and how many of their last tokens are the same."""
+    def _candidates(self, prefix: Prefix, feature: Unit | None) -> tuple[dict[int, int], Cosines]:
+        """Stage 1: rows that may be alike, and how many of their last tokens are the same; cosines known so far."""
         limit = self._rules.max_candidates
+        near: Cosines = {}
         if self._rules.stages is Stages.VECTORS:
-            if feature is None:
-                return np.empty(0, np.int64), np.empty(0, np.int64)
-            rows, _ = self._vectors.nearest(feature, limit)
-            return rows, _match_lengths(padded([prefix.tokens]), self._shelf.contexts(rows))
+            if feature is not None:
+                near = self._vectors.nearest(feature, limit)
+            contexts = self._shelf.contexts(np.fromiter(near, np.int64))
+            return dict(zip(near, _match_lengths(padded([prefix.tokens]), contexts), strict=True)), near
         found = self._ngrams.candidates(prefix.tokens, limit)
-        if found.crowded is None or feature is None:
-            return found.rows, found.match_lengths
-        # More prefixes end so than can be looked at one by one: the nearest of them instead of the newest.
-        longer = found.match_lengths > found.crowded
-        same = self._ngrams.sharing(prefix.tokens, found.crowded, limit=len(self._shelf))
-        rows, _ = self._vectors.nearest(
-            feature, limit - int(longer.sum()), among=np.setdiff1d(same, found.rows[longer])
-        )
-        lengths = np.concatenate([found.match_lengths[longer], np.full(len(rows), found.crowded)])
-        return np.concatenate([found.rows[longer], rows]), lengths
+        rows, crowd = found.match_lengths, found.crowded
+        if crowd is not None and feature is not None:
+            # More prefixes end so than are looked at one by one: the nearest of them go before the newest.
+            longer = {row: length for row, length in rows.items() if length > crowd.order}
+            near = self._vectors.nearest(feature, limit, among=self._ngrams.sharing(crowd, MAX_CROWD))
+            rows = longer | {row: crowd.order for row in (*near, *rows) if row not in longer}
+            rows = dict(islice(rows.items(), limit))
+        return rows, near
 
 
-def _match_lengths(context: Contexts, contexts: Contexts) -> NDArray[np.int64]:
+def _match_lengths(context: Contexts, contexts: Contexts) -> list[int]:
     """How many last tokens of each are those of `context`, in steps of the n-grams."""
     same = (context == contexts) & (context != ABSENT)
     lengths = np.zeros(len(contexts), np.int64)
     for order in reversed(ORDERS):
         lengths[same[:, -order:].all(axis=1)] = order
-    return lengths
+    found: list[int] = lengths.tolist()
+    return found
 
 
 def _in_steps(length: int) -> int:
     return next((order for order in ORDERS if order <= length), 0)
-
-
-def _number(similarity: np.float32) -> float | None:
-    return None if np.isnan(similarity) else float(similarity)

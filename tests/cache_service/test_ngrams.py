@@ -42,37 +42,39 @@ def test_longest_first_then_newest_without_repeats(
     lengths = [match_length(context, sought) for context in contexts]
     rows = sorted((row for row, length in enumerate(lengths) if length), key=lambda row: (-lengths[row], -row))
     found = ngrams(contexts).candidates(sought, limit)
-    assert found.rows.tolist() == rows[:limit]
-    assert found.match_lengths.tolist() == [lengths[row] for row in rows[:limit]]
-    assert found.crowded == (lengths[rows[limit]] if len(rows) > limit else None)
+    assert list(found.match_lengths.items()) == [(row, lengths[row]) for row in rows[:limit]]
+    assert (found.crowded and found.crowded.order) == (lengths[rows[limit]] if len(rows) > limit else None)
 
 
 @given(contexts=st.lists(TOKENS, max_size=30), sought=TOKENS, dead=st.sets(st.integers(0, 29)))
 def test_the_dead_are_not_found(contexts: list[tuple[int, ...]], sought: tuple[int, ...], dead: set[int]) -> None:
     index = ngrams(contexts, lambda rows: np.array([row not in dead for row in rows.tolist()], bool))
     limit = len(contexts) + 1
-    found = index.candidates(sought, limit).rows.tolist()
+    found = list(index.candidates(sought, limit).match_lengths)
     assert set(found) == {r for r, c in enumerate(contexts) if match_length(c, sought) and r not in dead}
     index.forget_dead()
-    assert index.candidates(sought, limit).rows.tolist() == found
+    assert list(index.candidates(sought, limit).match_lengths) == found
 
 
 def test_the_newest_dead_do_not_hide_older_ones() -> None:
     text = tuple(range(32))
     index = ngrams([text] * 5000, lambda rows: rows < 3)
-    assert index.candidates(text, 2).rows.tolist() == [2, 1]
-    assert index.sharing(text, 32, 10).tolist() == [2, 1, 0]
+    found = index.candidates(text, 2)
+    assert list(found.match_lengths) == [2, 1]
+    assert found.crowded is not None
+    assert index.sharing(found.crowded, 10).tolist() == [2, 1, 0]
 
 
-def test_sharing_gives_all_rows_of_an_order() -> None:
-    contexts = [(1, 2, 3, 4), (9, 2, 3, 4), (0, 1, 2, 3, 4), (3, 4)]
+def test_a_crowd_is_all_that_share_the_ngram() -> None:
+    contexts = [(1, 2, 3, 4), (9, 2, 3, 4), (0, 1, 2, 3, 4), (3, 4), (7, 1, 2, 3, 4)]
     index = ngrams(contexts)
-    assert index.sharing((7, 1, 2, 3, 4), 4, 10).tolist() == [2, 0]
-    assert index.sharing((1, 2, 3, 4), 8, 10).tolist() == []
+    found = index.candidates((7, 1, 2, 3, 4), 2)
+    assert list(found.match_lengths) == [4, 2]
+    assert found.crowded is not None
+    assert index.sharing(found.crowded, 10).tolist() == [4, 2, 0]
 
 
 def test_an_order_is_no_part_of_another() -> None:
     """Four equal tokens at the end are not the same n-gram as eight."""
     found = ngrams([(1,) * 4, (1,) * 8]).candidates((1,) * 5, 9)
-    assert found.rows.tolist() == [1, 0]
-    assert found.match_lengths.tolist() == [4, 4]
+    assert list(found.match_lengths.items()) == [(1, 4), (0, 4)]
