@@ -17,13 +17,14 @@ from protos.cache_fields import (
     checked_number,
     checked_text,
     checked_tokens,
-    few,
+    each,
     namespace_at,
     pack_hit,
     pack_prefix,
     unpack_hit,
     unpack_namespaces,
     unpack_prefix,
+    unpack_tokens,
 )
 from protos.draft_files import MAX_PATH, Continuation, Credit, Findings, Question
 
@@ -32,106 +33,114 @@ MAX_MESSAGE_BYTES = 64 * 2**20
 
 def pack_questions(questions: Sequence[Question]) -> cache_pb2.Questions:
     """Questions of one round."""
-    message, names = cache_pb2.Questions(), Names()
-    for place, one in enumerate(few(questions, "questions")):
-        field = f"questions[{place}]"
-        packed = message.questions.add()
-        packed.request_id = checked_text(one.request_id, f"{field}.request_id")
-        packed.namespace = names.place(one.namespace, field)
-        pack_prefix(one.prefix, one.namespace, packed.prefix, f"{field}.prefix")
-    message.namespaces.extend(names.packed)
-    return message
+    names = Names()
+
+    def _packed(one: Question) -> cache_pb2.Question:
+        return cache_pb2.Question(
+            request_id=checked_text(one.request_id, "request_id"),
+            namespace=names.place(one.namespace),
+            prefix=pack_prefix(one.prefix, one.namespace),
+        )
+
+    packed = each("questions", questions, _packed)
+    return cache_pb2.Questions(namespaces=names.packed, questions=packed)
 
 
 def unpack_questions(message: cache_pb2.Questions) -> list[Question]:
     """What was asked."""
     namespaces = unpack_namespaces(message.namespaces)
-    questions = []
-    for place, one in enumerate(few(message.questions, "questions")):
-        field = f"questions[{place}]"
-        namespace = namespace_at(namespaces, one.namespace, field)
-        prefix = unpack_prefix(one.prefix, namespace, f"{field}.prefix")
-        request_id = checked_text(one.request_id, f"{field}.request_id")
-        questions.append(Question(request_id=request_id, namespace=namespace, prefix=prefix))
-    return questions
+
+    def _unpacked(one: cache_pb2.Question) -> Question:
+        namespace = namespace_at(namespaces, one.namespace)
+        return Question(
+            request_id=checked_text(one.request_id, "request_id"),
+            namespace=namespace,
+            prefix=unpack_prefix(one.prefix, namespace),
+        )
+
+    return each("questions", message.questions, _unpacked)
 
 
 def pack_answers(findings: Sequence[Findings], error: str = "") -> cache_pb2.Answers:
     """error: how questions without findings failed."""
-    message = cache_pb2.Answers(error=error[:MAX_TEXT])
-    for place, found in enumerate(few(findings, "findings")):
-        field = f"findings[{place}]"
-        packed = message.findings.add()
-        packed.request_id = checked_text(found.request_id, f"{field}.request_id")
-        packed.length = checked_number(found.length, f"{field}.length")
-        for rank, hit in enumerate(few(found.hits, f"{field}.hits", MAX_HITS)):
-            pack_hit(hit, packed.hits.add(), f"{field}.hits[{rank}]")
-    return message
+    return cache_pb2.Answers(findings=each("findings", findings, _pack_findings), error=error[:MAX_TEXT])
 
 
 def unpack_answers(message: cache_pb2.Answers) -> list[Findings]:
     """What was found."""
-    answers = []
-    for place, found in enumerate(few(message.findings, "findings")):
-        field = f"findings[{place}]"
-        hits = few(found.hits, f"{field}.hits", MAX_HITS)
-        answers.append(
-            Findings(
-                request_id=checked_text(found.request_id, f"{field}.request_id"),
-                length=checked_number(found.length, f"{field}.length"),
-                hits=tuple(unpack_hit(hit, f"{field}.hits[{rank}]") for rank, hit in enumerate(hits)),
-            )
-        )
-    return answers
+    return each("findings", message.findings, _unpack_findings)
 
 
 def pack_continuations(continuations: Sequence[Continuation]) -> cache_pb2.Continuations:
     """Text to remember."""
-    message, names = cache_pb2.Continuations(), Names()
-    for place, one in enumerate(few(continuations, "continuations")):
-        field = f"continuations[{place}]"
-        packed = message.continuations.add()
-        packed.namespace = names.place(one.namespace, field)
-        pack_prefix(one.prefix, one.namespace, packed.prefix, f"{field}.prefix")
-        packed.tokens.extend(checked_tokens(one.tokens, MAX_PATH, f"{field}.tokens"))
-    message.namespaces.extend(names.packed)
-    return message
+    names = Names()
+
+    def _packed(one: Continuation) -> cache_pb2.Continuation:
+        return cache_pb2.Continuation(
+            namespace=names.place(one.namespace),
+            prefix=pack_prefix(one.prefix, one.namespace),
+            tokens=checked_tokens(one.tokens, MAX_PATH, "tokens"),
+        )
+
+    packed = each("continuations", continuations, _packed)
+    return cache_pb2.Continuations(namespaces=names.packed, continuations=packed)
 
 
 def unpack_continuations(message: cache_pb2.Continuations) -> list[Continuation]:
     """Text to remember."""
     namespaces = unpack_namespaces(message.namespaces)
-    continuations = []
-    for place, one in enumerate(few(message.continuations, "continuations")):
-        field = f"continuations[{place}]"
-        namespace = namespace_at(namespaces, one.namespace, field)
-        prefix = unpack_prefix(one.prefix, namespace, f"{field}.prefix")
-        tokens = checked_tokens(tuple(one.tokens), MAX_PATH, f"{field}.tokens")
-        continuations.append(Continuation(namespace=namespace, prefix=prefix, tokens=tokens))
-    return continuations
+
+    def _unpacked(one: cache_pb2.Continuation) -> Continuation:
+        namespace = namespace_at(namespaces, one.namespace)
+        return Continuation(
+            namespace=namespace,
+            prefix=unpack_prefix(one.prefix, namespace),
+            tokens=unpack_tokens(one.tokens, MAX_PATH, "tokens"),
+        )
+
+    return each("continuations", message.continuations, _unpacked)
 
 
 def pack_credits(earned: Sequence[Credit]) -> cache_pb2.Credits:
     """What drafts from stored paths earned."""
-    message, names = cache_pb2.Credits(), Names()
-    for place, one in enumerate(few(earned, "credits")):
-        field = f"credits[{place}]"
-        packed = message.credits.add()
-        packed.namespace = names.place(one.namespace, field)
-        packed.digest = checked_digest(one.digest, f"{field}.digest")
-        packed.accepted = checked_number(one.accepted, f"{field}.accepted")
-    message.namespaces.extend(names.packed)
-    return message
+    names = Names()
+
+    def _packed(one: Credit) -> cache_pb2.Credit:
+        return cache_pb2.Credit(
+            namespace=names.place(one.namespace),
+            digest=checked_digest(one.digest),
+            accepted=checked_number(one.accepted, "accepted"),
+        )
+
+    packed = each("credits", earned, _packed)
+    return cache_pb2.Credits(namespaces=names.packed, credits=packed)
 
 
 def unpack_credits(message: cache_pb2.Credits) -> list[Credit]:
     """What drafts from stored paths earned."""
     namespaces = unpack_namespaces(message.namespaces)
-    return [
-        Credit(
-            namespace=namespace_at(namespaces, one.namespace, f"credits[{place}]"),
-            digest=checked_digest(one.digest, f"credits[{place}].digest"),
-            accepted=checked_number(one.accepted, f"credits[{place}].accepted"),
+
+    def _unpacked(one: cache_pb2.Credit) -> Credit:
+        return Credit(
+            namespace=namespace_at(namespaces, one.namespace),
+            digest=checked_digest(one.digest),
+            accepted=checked_number(one.accepted, "accepted"),
         )
-        for place, one in enumerate(few(message.credits, "credits"))
-    ]
+
+    return each("credits", message.credits, _unpacked)
+
+
+def _pack_findings(found: Findings) -> cache_pb2.Findings:
+    return cache_pb2.Findings(
+        request_id=checked_text(found.request_id, "request_id"),
+        length=checked_number(found.length, "length"),
+        hits=each("hits", found.hits, pack_hit, MAX_HITS),
+    )
+
+
+def _unpack_findings(packed: cache_pb2.Findings) -> Findings:
+    return Findings(
+        request_id=checked_text(packed.request_id, "request_id"),
+        length=checked_number(packed.length, "length"),
+        hits=tuple(each("hits", packed.hits, unpack_hit, MAX_HITS)),
+    )

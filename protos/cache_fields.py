@@ -1,8 +1,11 @@
-"""Cache fields: what the messages of cache.proto are made of, checked; a FieldError names the field and its value."""
+"""Cache fields: what the messages of cache.proto are made of, checked; a FieldError names the field and its value.
+
+Full names of fields are put together where a check fails: a look-up has no time for them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -21,6 +24,7 @@ MAX_NUMBER = 2**31 - 1  # token ids, lengths, counts
 DIGEST_BYTES = 16
 
 Item = TypeVar("Item")
+Made = TypeVar("Made")
 
 
 class Names:
@@ -30,112 +34,95 @@ class Names:
         self._places: dict[Namespace, int] = {}
         self.packed: list[cache_pb2.Namespace] = []
 
-    def place(self, namespace: Namespace, field: str) -> int:
+    def place(self, namespace: Namespace) -> int:
         """Its index in `packed`."""
         known = self._places.get(namespace)
         if known is not None:
             return known
-        _check_namespace(namespace, f"{field}.namespace")
         self.packed.append(
             cache_pb2.Namespace(
-                tenant=namespace.tenant,
-                fingerprint=namespace.fingerprint,
-                tokenizer=namespace.tokenizer,
-                feature=namespace.feature,
-                width=namespace.width,
+                tenant=checked_text(namespace.tenant, "namespace.tenant"),
+                fingerprint=checked_text(namespace.fingerprint, "namespace.fingerprint"),
+                tokenizer=checked_text(namespace.tokenizer, "namespace.tokenizer"),
+                feature=checked_text(namespace.feature, "namespace.feature"),
+                width=checked_number(namespace.width, "namespace.width", MAX_WIDTH),
             )
         )
         self._places[namespace] = len(self._places)
         return len(self._places) - 1
 
 
-def unpack_namespaces(messages: Sequence[cache_pb2.Namespace]) -> list[Namespace]:
+def unpack_namespaces(packed: Sequence[cache_pb2.Namespace]) -> list[Namespace]:
     """Those of one message."""
-    namespaces = []
-    for place, one in enumerate(few(messages, "namespaces")):
-        namespace = Namespace(
-            tenant=one.tenant,
-            fingerprint=one.fingerprint,
-            tokenizer=one.tokenizer,
-            feature=one.feature,
-            width=one.width,
-        )
-        _check_namespace(namespace, f"namespaces[{place}]")
-        namespaces.append(namespace)
-    return namespaces
+    return each("namespaces", packed, _unpack_namespace)
 
 
-def _check_namespace(namespace: Namespace, field: str) -> None:
-    for name in ("tenant", "fingerprint", "tokenizer", "feature"):
-        checked_text(getattr(namespace, name), f"{field}.{name}")
-    checked_number(namespace.width, f"{field}.width", MAX_WIDTH)
-
-
-def namespace_at(namespaces: Sequence[Namespace], place: int, field: str) -> Namespace:
-    """Of the item that `field` names."""
+def namespace_at(namespaces: Sequence[Namespace], place: int) -> Namespace:
+    """That of an item."""
     if place < len(namespaces):
         return namespaces[place]
-    raise FieldError(f"{field}.namespace", f"{field}.namespace is {place}; namespaces has {len(namespaces)} items")
+    raise FieldError("namespace", f"namespace is {place}; namespaces has {len(namespaces)} items")
 
 
-def pack_prefix(prefix: Prefix, namespace: Namespace, packed: cache_pb2.Prefix, field: str) -> None:
-    """Into `packed`; the feature as float32."""
-    _check_length(prefix, field)
-    packed.tokens.extend(checked_tokens(prefix.tokens, CONTEXT, f"{field}.tokens"))
-    packed.length = prefix.length
-    packed.digest = checked_digest(prefix.digest, f"{field}.digest")
-    if prefix.feature is not None:
-        feature = np.ascontiguousarray(prefix.feature, dtype="<f4")
-        packed.feature = _checked_feature(feature, namespace, f"{field}.feature").tobytes()
+def pack_prefix(prefix: Prefix, namespace: Namespace) -> cache_pb2.Prefix:
+    """Its feature as float32."""
+    try:
+        return cache_pb2.Prefix(
+            tokens=checked_tokens(prefix.tokens, CONTEXT, "tokens"),
+            length=_checked_length(prefix.length, len(prefix.tokens)),
+            digest=checked_digest(prefix.digest),
+            feature=b"" if prefix.feature is None else _pack_feature(prefix.feature, namespace),
+        )
+    except FieldError as error:
+        raise _inside("prefix", error) from None
 
 
-def unpack_prefix(packed: cache_pb2.Prefix, namespace: Namespace, field: str) -> Prefix:
+def unpack_prefix(packed: cache_pb2.Prefix, namespace: Namespace) -> Prefix:
     """Its feature is read-only where it came as float32."""
-    prefix = Prefix(
-        tokens=checked_tokens(tuple(packed.tokens), CONTEXT, f"{field}.tokens"),
-        length=packed.length,
-        digest=checked_digest(packed.digest, f"{field}.digest"),
-        feature=_unpack_feature(packed.feature, namespace, f"{field}.feature"),
+    try:
+        tokens = unpack_tokens(packed.tokens, CONTEXT, "tokens")
+        return Prefix(
+            tokens=tokens,
+            length=_checked_length(packed.length, len(tokens)),
+            digest=checked_digest(packed.digest),
+            feature=_unpack_feature(packed.feature, namespace.width) if packed.feature else None,
+        )
+    except FieldError as error:
+        raise _inside("prefix", error) from None
+
+
+def pack_hit(hit: Hit) -> cache_pb2.Hit:
+    """Its similarity as float32."""
+    return cache_pb2.Hit(
+        digest=checked_digest(hit.digest),
+        context=checked_tokens(hit.context, CONTEXT, "context"),
+        paths=each("paths", hit.paths, _pack_path, MAX_PATHS),
+        match_length=checked_number(hit.match_length, "match_length"),
+        similarity=hit.similarity,
     )
-    _check_length(prefix, field)
-    return prefix
 
 
-def pack_hit(hit: Hit, packed: cache_pb2.Hit, field: str) -> None:
-    """Into `packed`."""
-    packed.digest = checked_digest(hit.digest, f"{field}.digest")
-    packed.context.extend(checked_tokens(hit.context, CONTEXT, f"{field}.context"))
-    packed.match_length = checked_number(hit.match_length, f"{field}.match_length")
-    if hit.similarity is not None:
-        packed.similarity = hit.similarity
-    for place, path in enumerate(few(hit.paths, f"{field}.paths", MAX_PATHS)):
-        one = packed.paths.add()
-        one.tokens.extend(checked_tokens(path.tokens, MAX_PATH, f"{field}.paths[{place}].tokens"))
-        one.count = checked_number(path.count, f"{field}.paths[{place}].count")
-
-
-def unpack_hit(packed: cache_pb2.Hit, field: str) -> Hit:
-    """Similarity is as exact as float32."""
+def unpack_hit(packed: cache_pb2.Hit) -> Hit:
+    """See pack_hit."""
     return Hit(
-        digest=checked_digest(packed.digest, f"{field}.digest"),
-        context=checked_tokens(tuple(packed.context), CONTEXT, f"{field}.context"),
-        paths=tuple(
-            Path(
-                tokens=checked_tokens(tuple(path.tokens), MAX_PATH, f"{field}.paths[{place}].tokens"),
-                count=checked_number(path.count, f"{field}.paths[{place}].count"),
-            )
-            for place, path in enumerate(few(packed.paths, f"{field}.paths", MAX_PATHS))
-        ),
-        match_length=checked_number(packed.match_length, f"{field}.match_length"),
+        digest=checked_digest(packed.digest),
+        context=unpack_tokens(packed.context, CONTEXT, "context"),
+        paths=tuple(each("paths", packed.paths, _unpack_path, MAX_PATHS)),
+        match_length=checked_number(packed.match_length, "match_length"),
         similarity=packed.similarity if packed.HasField("similarity") else None,
     )
 
 
-def few(items: Sequence[Item], field: str, most: int = MAX_ITEMS) -> Sequence[Item]:
-    """The items, which are not too many."""
-    if len(items) > most:
-        raise FieldError(field, f"{field} has {len(items)} items; it must have at most {most}")
-    return items
+def each(name: str, items: Sequence[Item], make: Callable[[Item], Made], most: int = MAX_ITEMS) -> list[Made]:
+    """What `make` makes of each of at most so many items; a FieldError in one of them tells its place."""
+    made: list[Made] = []
+    _check_few(len(items), most, name)
+    try:
+        for item in items:
+            made.append(make(item))  # noqa: PERF401  the error needs to know how far it came
+    except FieldError as error:
+        raise _inside(f"{name}[{len(made)}]", error) from None
+    return made
 
 
 def checked_text(text: str, field: str) -> str:
@@ -152,47 +139,83 @@ def checked_number(number: int, field: str, most: int = MAX_NUMBER) -> int:
     return number
 
 
-def checked_digest(digest: bytes, field: str) -> bytes:
+def checked_digest(digest: bytes) -> bytes:
     """What names a prefix."""
     if len(digest) != DIGEST_BYTES:
-        raise FieldError(field, f"{field} has {len(digest)} bytes; it must have {DIGEST_BYTES}")
+        raise FieldError("digest", f"digest has {len(digest)} bytes; it must have {DIGEST_BYTES}")
     return digest
 
 
 def checked_tokens(tokens: Tokens, most: int, field: str) -> Tokens:
     """Token ids."""
-    few(tokens, field, most)
+    _check_few(len(tokens), most, field)
     if tokens and not 0 <= min(tokens) <= max(tokens) <= MAX_NUMBER:
         bad = next(token for token in tokens if not 0 <= token <= MAX_NUMBER)
         raise FieldError(field, f"{field} has the token {bad}; it must be from 0 to {MAX_NUMBER}")
     return tokens
 
 
-def _check_length(prefix: Prefix, field: str) -> None:
-    checked_number(prefix.length, f"{field}.length")
-    if prefix.length < len(prefix.tokens):
-        raise FieldError(
-            f"{field}.length", f"{field}.length is {prefix.length}; it must be at least its {len(prefix.tokens)} tokens"
-        )
+def unpack_tokens(packed: Sequence[int], most: int, field: str) -> Tokens:
+    """The same of a message, whose numbers are none below 0."""
+    _check_few(len(packed), most, field)
+    tokens = tuple(packed[:])  # one call for all of them; an iterator would make one for each
+    if tokens and max(tokens) > MAX_NUMBER:
+        raise FieldError(field, f"{field} has the token {max(tokens)}; it must be from 0 to {MAX_NUMBER}")
+    return tokens
 
 
-def _unpack_feature(data: bytes, namespace: Namespace, field: str) -> NDArray[np.float32] | None:
-    if not data:
-        return None
-    width = namespace.width
-    if len(data) not in {2 * width, 4 * width}:
-        raise FieldError(
-            field,
-            f"{field} has {len(data)} bytes; {width} numbers need {2 * width} as float16 or {4 * width} as float32",
-        )
-    feature = np.frombuffer(data, dtype="<f4" if len(data) == 4 * width else "<f2")
-    return _checked_feature(feature.astype(np.float32, copy=False), namespace, field)
+def _check_few(count: int, most: int, field: str) -> None:
+    if count > most:
+        raise FieldError(field, f"{field} has {count} items; it must have at most {most}")
 
 
-def _checked_feature(feature: NDArray[np.float32], namespace: Namespace, field: str) -> NDArray[np.float32]:
+def _inside(name: str, error: FieldError) -> FieldError:
+    return FieldError(f"{name}.{error.field}", f"{name}.{error}")
+
+
+def _unpack_namespace(packed: cache_pb2.Namespace) -> Namespace:
+    return Namespace(
+        tenant=checked_text(packed.tenant, "tenant"),
+        fingerprint=checked_text(packed.fingerprint, "fingerprint"),
+        tokenizer=checked_text(packed.tokenizer, "tokenizer"),
+        feature=checked_text(packed.feature, "feature"),
+        width=checked_number(packed.width, "width", MAX_WIDTH),
+    )
+
+
+def _pack_path(path: Path) -> cache_pb2.Path:
+    return cache_pb2.Path(
+        tokens=checked_tokens(path.tokens, MAX_PATH, "tokens"), count=checked_number(path.count, "count")
+    )
+
+
+def _unpack_path(packed: cache_pb2.Path) -> Path:
+    tokens = unpack_tokens(packed.tokens, MAX_PATH, "tokens")
+    return Path(tokens=tokens, count=checked_number(packed.count, "count"))
+
+
+def _checked_length(length: int, num_tokens: int) -> int:
+    if checked_number(length, "length") < num_tokens:
+        raise FieldError("length", f"length is {length}; it must be at least its {num_tokens} tokens")
+    return length
+
+
+def _pack_feature(feature: NDArray[np.float32], namespace: Namespace) -> bytes:
     if feature.shape != (namespace.width,):
-        raise FieldError(field, f"{field} has shape {list(feature.shape)}; it must be [{namespace.width}]")
-    if not np.isfinite(feature).all():
-        bad = feature[~np.isfinite(feature)][0]
-        raise FieldError(field, f"{field} has the number {bad}; its numbers must be finite")
+        raise FieldError("feature", f"feature has shape {list(feature.shape)}; it must be [{namespace.width}]")
+    return _finite(np.ascontiguousarray(feature, dtype="<f4")).tobytes()
+
+
+def _unpack_feature(data: bytes, width: int) -> NDArray[np.float32]:
+    if len(data) not in {2 * width, 4 * width}:
+        needed = f"{width} numbers need {2 * width} as float16 or {4 * width} as float32"
+        raise FieldError("feature", f"feature has {len(data)} bytes; {needed}")
+    feature = np.frombuffer(data, dtype="<f4" if len(data) == 4 * width else "<f2")
+    return _finite(feature.astype(np.float32, copy=False))
+
+
+def _finite(feature: NDArray[np.float32]) -> NDArray[np.float32]:
+    finite = np.isfinite(feature)
+    if not finite.all():
+        raise FieldError("feature", f"feature has the number {feature[~finite][0]}; its numbers must be finite")
     return feature
