@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 
 from benchmarks.harness.held_out import mt_bench_questions
 from benchmarks.harness.prompts import FOLDER
+from benchmarks.harness.repeating import repeating_prompts
 from drafters.training.evaluation_prompts import FILE, prints_to_keep
 
 
@@ -29,7 +30,8 @@ def mt_bench() -> Iterator[str]:
 def own() -> Iterator[str]:
     """Everything that this repository's benchmarks ask in words of their own."""
     files = sorted(FOLDER.glob("*.jsonl"))
-    return (json.loads(line)["prompt"] for file in files for line in file.read_text().splitlines())
+    yield from (json.loads(line)["prompt"] for file in files for line in file.read_text().splitlines())
+    yield from (prompt.prompt for prompt in repeating_prompts())
 
 
 SETS: dict[str, Callable[[], Iterator[str]]] = {"HumanEval": human_eval, "MT-bench": mt_bench, "benchmarks": own}

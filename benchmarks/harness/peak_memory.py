@@ -19,13 +19,13 @@ def peak_memory(work: Callable[..., object], *args: Any) -> float:
 
 
 def _measured(work: Callable[..., object], args: tuple[Any, ...]) -> float:
-    before = _status("VmRSS")
+    before = status_mib("VmRSS")
     work(*args)
-    return _status("VmHWM") - before
+    return status_mib("VmHWM") - before
 
 
-def _status(field: str) -> float:
-    """Not getrusage, whose maximum a process inherits from the one that started it."""
+def status_mib(field: str) -> float:
+    """A field of /proc/self/status. Not getrusage, whose maximum a process inherits from the one that started it."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(f"{field}:"):
             return int(line.split()[1]) / 1024

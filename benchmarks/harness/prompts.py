@@ -90,5 +90,6 @@ PROMPT_SETS: dict[str, Callable[[], list[Prompt]]] = {
     "repetitive": _written("repetitive"),
     "mixed": _mixed,
     "questions": _written("questions"),
+    "chat": _written("chat"),
     "fresh": _written("fresh"),
 }
