@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from services.cli.bench import bench
+from services.cli.cache import cache
 from services.cli.data import data
 from services.cli.doctor import doctor
 from services.cli.generate import generate
@@ -28,6 +29,7 @@ app.command()(generate)
 app.command(context_settings={"allow_interspersed_args": False, "allow_extra_args": True})(bench)
 app.command()(data)
 app.command()(train)
+app.add_typer(cache)
 app.command()(models)
 app.command()(doctor)
 

@@ -1,0 +1,54 @@
+"""Destination: where records from elsewhere go: to the same namespace, another tenant's, or a new model version's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from cache_service.namespace import directory_name
+from protos.draft_files import Namespace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feature:
+    """A kind of prefix features and their width; "" and 0 where prefixes have none."""
+
+    name: str
+    width: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Destination:
+    """What is None stays as it was. tokenizer: of the model with `fingerprint`; it is compared, never changed."""
+
+    tenant: str | None = None
+    fingerprint: str | None = None
+    tokenizer: str | None = None
+    feature: Feature | None = None
+
+    def of(self, source: Namespace) -> Namespace:
+        """Where the records of `source` go. ValueError where their token ids mean something else there, or may."""
+        named = f"the drafts of {directory_name(source)}"
+        if self.tokenizer is not None and self.tokenizer != source.tokenizer:
+            raise ValueError(
+                f"{named} are of tokenizer {source.tokenizer}, and the model's is {self.tokenizer}: their token ids "
+                "mean other text there; build drafts for that model from prompts"
+            )
+        if self.fingerprint not in (None, source.fingerprint) and self.tokenizer is None:
+            raise ValueError(
+                f"the tokenizer of model {self.fingerprint} is not known here: say it, so that it can be compared with "
+                f"that of {named}, {source.tokenizer}"
+            )
+        feature = self.feature or Feature(name=source.feature, width=source.width)
+        return replace(
+            source,
+            tenant=source.tenant if self.tenant is None else self.tenant,
+            fingerprint=self.fingerprint or source.fingerprint,
+            feature=feature.name,
+            width=feature.width,
+        )
+
+
+def tokenizer_of(fingerprint: str, known: Iterable[Namespace]) -> str | None:
+    """As namespaces of that model say; None where there are none."""
+    return next((each.tokenizer for each in known if each.fingerprint == fingerprint), None)

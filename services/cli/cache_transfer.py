@@ -1,0 +1,155 @@
+"""paradraft cache export, paradraft cache import: draft files as one file, to keep or to carry elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from services.cli.cache_cells import SHORT, in_words, size
+from services.cli.cache_ls import Directory
+from services.cli.data import LotBar
+from services.cli.failures import one_line_errors
+from services.cli.options import Flag, with_options
+from services.cli.values import given
+
+if TYPE_CHECKING:
+    from cache_service.archive import Archive
+    from cache_service.destination import Destination, Feature
+    from protos.draft_files import Namespace
+
+UNBOUNDED = 2**50
+Only = Annotated[str | None, typer.Option(metavar="ID", help="Only this one; the beginning of what ls prints will do.")]
+
+
+@one_line_errors
+def export(
+    directory: Directory,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Written anew; an earlier export there is replaced.")],
+    *,
+    namespace: Only = None,
+) -> None:
+    """Write draft files into one portable file with checksums.
+
+    Reads beside a running server.
+    """
+    from cache_service.archive import write_archive
+    from cache_service.store import Store
+    from cache_service.survey import find, namespaces, retried
+
+    console = Console(stderr=True, highlight=False)
+    wanted = namespaces(directory).values() if namespace is None else [find(directory, namespace)]
+
+    def write() -> int:
+        with Store.open(directory, budget_bytes=UNBOUNDED, read_only=True) as store:
+            shelves = [shelf for shelf in store.shelves() if shelf.namespace in wanted]
+            with LotBar(console, "records", sum(map(len, shelves))) as bar:
+                return write_archive(file, shelves, lambda count: bar.saw(range(count)))
+
+    count = retried(directory, write)
+    console.print(
+        f"{count:,} records of {len(wanted)} namespaces in {file}, {size(file.stat().st_size)}", soft_wrap=True
+    )
+
+
+IMPORT_HELP = {
+    "tenant": "Give the drafts to this tenant instead.",
+    "fingerprint": "Warm another model, which has the same tokenizer: its fingerprint, as ls prints it.",
+    "tokenizer": "That model's tokenizer, as ls prints it, where DIR has nothing of the model yet.",
+    "feature": "How its prefixes have features, such as 'layer 20, mean'; none for none.",
+    "budget_bytes": "Bound of DIR; beyond it the least recently used goes. Default: no bound.",
+}
+
+
+@one_line_errors
+@with_options(
+    Flag(name=name, kind=int if name == "budget_bytes" else str, help=text, panel="Where to")
+    for name, text in IMPORT_HELP.items()
+)
+def import_(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="As export wrote it.")],
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Directory of draft files; made where it is absent.")
+    ],
+    *,
+    namespace: Only = None,
+    **options: Any,
+) -> None:
+    """Add the records of an export to a directory; those that are there already count once.
+
+    To another model go tokens and counts. Hits start again, and features stay behind: they are the old model's states.
+    """
+    from cache_service.archive import Archive
+
+    archive, console = Archive(file), Console(stderr=True, highlight=False)
+    if archive.lost != 0:
+        lost = "the end" if archive.lost is None else f"{archive.lost:,} records"
+        console.print(f"{file}: {lost} cannot be read; the rest is whole", style="yellow", soft_wrap=True)
+    goal, budget_bytes = _goal(directory, given(options)), options["budget_bytes"]
+    into = (directory, UNBOUNDED if budget_bytes is None else budget_bytes)
+    _import(console, archive, _chosen(archive, namespace), goal, into)
+
+
+def _goal(directory: Path, options: Mapping[str, Any]) -> Destination:
+    from cache_service.destination import Destination, tokenizer_of
+    from cache_service.survey import namespaces
+
+    fingerprint, tokenizer, feature = (options.get(name) for name in ("fingerprint", "tokenizer", "feature"))
+    if tokenizer is not None and fingerprint is None:
+        raise ValueError(f"--tokenizer {tokenizer} is of another model; give its --fingerprint too, or leave it out")
+    if fingerprint is not None and tokenizer is None and directory.is_dir():
+        tokenizer = tokenizer_of(fingerprint, namespaces(directory).values())
+    return Destination(
+        tenant=options.get("tenant"),
+        fingerprint=fingerprint,
+        tokenizer=tokenizer,
+        feature=None if feature is None else _feature(feature),
+    )
+
+
+def _feature(name: str) -> Feature:
+    from cache_service.destination import Feature
+    from drafters.prefix_features import WIDTH
+
+    return Feature(name="", width=0) if name == "none" else Feature(name=name, width=WIDTH)
+
+
+def _chosen(archive: Archive, beginning: str | None) -> list[int]:
+    """Places of the namespaces to import."""
+    from cache_service.namespace import directory_name
+
+    ids = [directory_name(each) for each in archive.namespaces]
+    found = [place for place, name in enumerate(ids) if beginning is None or name.startswith(beginning)]
+    if beginning is not None and len(found) != 1:
+        what = f"the beginning of {len(found)} namespaces" if found else "no namespace"
+        raise ValueError(f"{beginning!r} is {what} in this file; there are: {', '.join(ids) or 'none'}")
+    return found
+
+
+def _import(
+    console: Console, archive: Archive, chosen: Sequence[int], goal: Destination, into: tuple[Path, int]
+) -> None:
+    from cache_service.merging import Merged, carried, merge
+    from cache_service.namespace import directory_name
+    from cache_service.store import Store
+
+    directory, budget_bytes = into
+    pairs = [(archive.namespaces[place], goal.of(archive.namespaces[place])) for place in chosen]
+    merged: dict[Namespace, Merged] = {}
+    with (
+        Store.open(directory, budget_bytes=budget_bytes) as store,
+        LotBar(console, "records", sum(archive.counts[place] for place in chosen)) as bar,
+    ):
+        for place, (source, target) in zip(chosen, pairs, strict=True):
+            records = (carried(record, source, target) for record in archive.records(place))
+            done = merge(store.shelf(target), records, lambda count: bar.saw(range(count)))
+            merged[target] = merged.get(target, Merged()) + done
+    for target, done in merged.items():
+        name = directory_name(target)[:SHORT]
+        console.print(
+            f"{done.stored:,} records stored and {done.known:,} known already in {name} ({in_words(target)})",
+            soft_wrap=True,
+        )
