@@ -68,12 +68,16 @@ class AlignedPaths:
         self._paths: list[_Aligned] = []
         self._read = 0
 
-    def add(self, hits: Sequence[Hit], at: int, text: array[int]) -> None:
-        """Takes the paths of hits for the prefix of `at` tokens; the text may have gone on since."""
+    def add(self, hits: Sequence[Hit], at: int, digest: bytes, text: array[int]) -> None:
+        """Takes the paths of hits for the prefix of `at` tokens, which `digest` names; the text may have gone on since.
+
+        A hit of the same digest had the same text from its first token on, which is the longest match there is.
+        """
         fresh: list[_Aligned] = []
         for hit in hits:
             known = len(hit.context)
-            matched = _agreeing_end(hit.context, text[max(at - known, 0) : at])
+            same = hit.digest == digest
+            matched = LONGEST_MATCH if same else _agreeing_end(hit.context, text[max(at - known, 0) : at])
             for path in hit.paths:
                 tokens = array("i", (*hit.context, *path.tokens, END))
                 aligned = _Aligned(hit.digest, tokens, path.count, known, matched)

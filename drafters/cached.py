@@ -19,7 +19,17 @@ from drafters.context import DrafterContext
 from drafters.prefix_features import PrefixFeatures, namespace_of
 from drafters.survival import Source, SurvivalTable
 from drafters.walker import Chain, Walker, joined
-from protos.draft_files import CONTEXT, MAX_PATH, Continuation, Credit, DraftFiles, Namespace, Prefix, Question
+from protos.draft_files import (
+    CONTEXT,
+    MAX_PATH,
+    Continuation,
+    Credit,
+    DraftFiles,
+    Findings,
+    Namespace,
+    Prefix,
+    Question,
+)
 from protos.messages import DraftChunk, DraftQuery, Tokens
 
 FEW_AHEAD = 24  # tokens: with more of a path to come, the next anchor need not be looked up
@@ -54,6 +64,11 @@ class _State:
         self.text[tail_start:] = array("i", tail)
         self.anchors.extend(self.text)
         self.paths.follow(self.text)
+
+    def take(self, findings: Findings) -> None:
+        """Aligns the paths that were found, unless the text was cut since the question."""
+        if findings.length in self.anchors.places:
+            self.paths.add(findings.hits, findings.length, self.anchors.digest(findings.length), self.text)
 
     def prefix(self, place: int) -> Prefix:
         """The text up to an anchor."""
@@ -98,8 +113,8 @@ class CachedDrafter:
         self._files.ask([question for question in asked if question is not None])
         for findings in self._files.answers():
             state = self._requests.get(findings.request_id)
-            if state is not None and findings.length <= len(state.text):
-                state.paths.add(findings.hits, findings.length, state.text)
+            if state is not None:
+                state.take(findings)
         for query, state in answers:
             if state is None:
                 yield no_draft(query, need_from=0)
