@@ -10,12 +10,16 @@ from drafters.registry import build_drafter, build_fusion, parts_of
 from modeling.features import Fusion
 from modeling.fingerprint import tokenizer_print
 from modeling.target import Target
+from protos.draft_files import DraftFiles
 from services.config import EngineArgs
 from services.transports.local import LocalDrafter
 
 
-def local_drafter(args: EngineArgs, target: Target) -> LocalDrafter | None:
-    """None without a `speculative_config`; ValueError where the drafter does not fit the target or the process."""
+def local_drafter(args: EngineArgs, target: Target, draft_files: DraftFiles | None = None) -> LocalDrafter | None:
+    """None without a `speculative_config`; ValueError where the drafter does not fit the target or the process.
+
+    draft_files: those that a cached drafter works with, instead of the ones its configuration names.
+    """
     speculative = args.speculative_config
     if speculative is None:
         return None
@@ -31,7 +35,7 @@ def local_drafter(args: EngineArgs, target: Target) -> LocalDrafter | None:
                 "would change the target's threads too; leave it out, or serve with transport grpc"
             )
     context, ends = drafter_context(args, target, threads=args.threads), target.runner.ends
-    shared = replace(context, embedding=ends.embedding, lm_head=ends.lm_head)
+    shared = replace(context, embedding=ends.embedding, lm_head=ends.lm_head, draft_files=draft_files)
     return LocalDrafter(build_drafter(speculative.drafter, shared))
 
 
