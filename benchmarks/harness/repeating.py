@@ -33,7 +33,7 @@ REPEATS = (Kind.SAME, Kind.SAMPLED, Kind.REWORDED)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visit:
-    """A prompt as it is asked once."""
+    """A prompt as it is asked once. Those of the past that are asked at one temperature have seeds that count up."""
 
     kind: Kind
     prompt: Prompt
@@ -96,7 +96,9 @@ def _asked() -> tuple[tuple[Visit, Prompt], ...]:
             prompt = _filled(template, "asked", slots)
             variant = _filled(template, "reworded", slots) if slots == 0 else _filled(template, "asked", slots + 1)
             kind = REPEATS[(place + slots) % len(REPEATS)]
-            visit = Visit(kind=kind, prompt=prompt, temperature=_temperature(kind), seed=len(asked))
+            temperature = _temperature(kind)
+            seed = sum(earlier.temperature == temperature for earlier, _ in asked)
+            visit = Visit(kind=kind, prompt=prompt, temperature=temperature, seed=seed)
             asked.append((visit, variant))
     return tuple(asked)
 

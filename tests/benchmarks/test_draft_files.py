@@ -5,13 +5,23 @@ from __future__ import annotations
 import importlib
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from benchmarks.harness.filed_session import FiledSession
+from benchmarks.harness.hit_tables import Answered, HitTables, speed_ratio
+from benchmarks.harness.options import make_parser, read_options
+from benchmarks.harness.prompts import Prompt
+from benchmarks.harness.repeating import Kind, Visit
+from benchmarks.harness.report import Report
+from benchmarks.harness.session import Run
 from benchmarks.harness.synthetic_prefixes import GRAM, SHARED, Asked, Stream, asked_prefixes
+from protos.speculation_counts import SpeculationCounts
+from verifier.engine_stats import EngineStats
 
 
 def run(name: str, out: Path, *arguments: str) -> dict[str, Any]:
@@ -69,3 +79,74 @@ def test_a_stream_is_the_same_every_time() -> None:
         )  # fmt: skip
         assert mine.prefix.feature is not None
         assert np.array_equal(mine.prefix.feature, yours.prefix.feature)
+
+
+def answered(ms: float, tokens: tuple[int, ...] = (1, 2), stored_ms: float = 0.0) -> Answered:
+    prompt = Prompt(id="0", kind="support", prompt="Why?")
+    stats = EngineStats(generation_tokens=len(tokens), steps=1, draft_seconds=0.001)
+    run = Run(
+        answers=(tokens,), seconds=ms / 1e3, stats=stats, speculation=SpeculationCounts(), verifications=1, rounds=(),
+    )  # fmt: skip
+    return Answered(
+        visit=Visit(kind=Kind.SAME, prompt=prompt, temperature=0.0, seed=0), run=run, stored_ms=stored_ms,
+    )  # fmt: skip
+
+
+def hit_tables() -> tuple[HitTables, Report]:
+    report = Report(read_options(make_parser("cache_hits", "test"), ["--quick"], rounds=1))
+    return HitTables(report, {"cached": "none", "suffix+cached": "suffix"}), report
+
+
+def test_the_tables_count_what_it_takes_to_store() -> None:
+    tables, report = hit_tables()
+    tables.add("t", {}, {"none": [answered(10), answered(30)], "cached": [answered(6, stored_ms=2), answered(12)]})
+    (_, row) = report.sections["t"]
+    assert (row["visits"], row["tokens/verification"], row["ms/token"], row["of it storing"]) == (2, 2.0, 5.0, 0.5)
+    assert row["draft ms/step"] == 1.0
+    assert row["over none"] == row["over no files"] == 2.0
+    low, high = row["95 %"]
+    assert 1.25 <= low < 2.0 < high <= 2.5  # those of either visit alone
+
+
+def test_a_differing_answer_is_a_failure() -> None:
+    tables, report = hit_tables()
+    tables.compare({"repeats %": 20}, {"none": [answered(1)], "suffix": [answered(1)]})
+    assert (tables.differing, report.notes) == (0, [])
+    tables.compare({"repeats %": 20}, {"none": [answered(1)], "suffix": [answered(1, (1, 3))]})
+    assert tables.differing == 1
+    assert "FAILED: 1 of 1 answers of suffix differ" in report.notes[0]
+
+
+def test_equal_times_have_a_ratio_of_one_for_sure() -> None:
+    assert speed_ratio([3.0, 4.0], [3.0, 4.0]) == (1.0, 1.0, 1.0)
+
+
+def test_cache_hits_answers_every_visit_with_every_drafter(tmp_path: Path) -> None:
+    sections = run("cache_hits", tmp_path)["sections"]
+    inserted, shares, kinds, look_ups, opening = sections.values()
+    drafters = {"none", "suffix", "cached", "suffix+cached"}
+    assert {(row["repeats %"], row["drafter"]) for row in shares} == {(n, name) for n in (0, 60) for name in drafters}
+    assert all(row["visits"] == 5 for row in shares)
+    by_kind = {row["kind"]: row["visits"] for row in kinds}
+    assert by_kind == {"fresh": 7, "same": 1, "sampled again": 1, "reworded": 1}
+    filed = {"cached", "suffix+cached"}
+    for rows in (inserted, look_ups, opening):
+        assert {row["drafter"] for row in rows} == filed
+    assert all(("over no files" in row) == (row["drafter"] in filed) for row in shares)
+    assert all(row["look-ups"] > 0 and row["found"] > 0 for row in look_ups)
+    assert all(row["prefixes"] > 60 for row in opening)
+    # Asked word for word again, without chance: nothing but the answer that is on file.
+    same = {row["drafter"]: row["tokens/verification"] for row in kinds if row["kind"] == "same"}
+    assert same["cached"] > 2 * same["none"] == 2
+
+
+def test_cache_hits_ends_with_1_where_an_answer_differs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = FiledSession.run
+
+    def wrong(self: FiledSession, *given: Any, **more: Any) -> tuple[Run, float]:
+        run, stored_ms = asked(self, *given, **more)
+        return (replace(run, answers=((0,),)) if self.pretriever else run), stored_ms
+
+    monkeypatch.setattr(FiledSession, "run", wrong)
+    command = ["--quick", "--out", str(tmp_path), "--threads", "1", "--drafters", "cached"]
+    assert importlib.import_module("benchmarks.cache_hits").main(command) == 1
