@@ -6,6 +6,7 @@ import importlib
 import json
 import math
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,17 @@ from benchmarks.harness.filed_session import FiledSession
 from benchmarks.harness.hit_tables import Answered, HitTables, speed_ratio
 from benchmarks.harness.options import make_parser, read_options
 from benchmarks.harness.prompts import Prompt
+from benchmarks.harness.ranking_scores import (
+    Candidate,
+    Judged,
+    agreeing,
+    best_score,
+    by_match,
+    by_similarity,
+    f1_bounds,
+    most_similar_first,
+    score,
+)
 from benchmarks.harness.repeating import Kind, Visit
 from benchmarks.harness.report import Report
 from benchmarks.harness.session import Run
@@ -150,3 +162,61 @@ def test_cache_hits_ends_with_1_where_an_answer_differs(tmp_path: Path, monkeypa
     monkeypatch.setattr(FiledSession, "run", wrong)
     command = ["--quick", "--out", str(tmp_path), "--threads", "1", "--drafters", "cached"]
     assert importlib.import_module("benchmarks.cache_hits").main(command) == 1
+
+
+def test_ranking_compares_all_ways(tmp_path: Path) -> None:
+    best, thresholds, kinds = run("ranking", tmp_path)["sections"].values()
+    ways = {"n-grams", "vectors", "both, longest match first", "both, most similar first"}
+    features = {f"layer {layer}, {pooling}" for layer in (0, 1) for pooling in ("last", "recent", "mean")}
+    assert {(row["by"], row["feature"]) for row in best} == {
+        ("n-grams", "-"), *product(ways - {"n-grams"}, features),
+    }  # fmt: skip
+    assert {row["by"] for row in thresholds} == {row["by"] for row in kinds} == ways
+    assert {row["kind"] for row in kinds} == {"reworded", "fresh"}
+    assert all(0 <= row["F1, 95 %"][0] <= row["F1, 95 %"][1] <= 1 for row in best)
+    assert all(row["possible"] <= row["questions"] for row in kinds)
+
+
+def test_ranking_refuses_a_layer_there_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = importlib.import_module("benchmarks.ranking")
+    monkeypatch.setattr(module, "_layers", lambda options: [0, 2])
+    with pytest.raises(ValueError, match="--layers 2: the target has layers 0 to 1"):
+        module.main(["--quick", "--out", str(tmp_path), "--threads", "1"])
+
+
+def judged(*candidates: tuple[int, float, int], possible: bool = True, text: int = 0) -> Judged:
+    made = (Candidate(match_length=length, similarity=cosine, agreed=agreed) for length, cosine, agreed in candidates)
+    return Judged(text=text, kind="reworded", candidates=tuple(made), possible=possible)
+
+
+QUESTIONS = [
+    judged((8, 0.5, 0), (4, 0.9, 20), text=0),  # right by cosine, wrong by length
+    judged((16, 0.8, 5), text=1),
+    judged((4, 0.3, 3), possible=False, text=2),
+    judged(possible=True, text=3),
+]
+
+
+def test_scores_are_of_the_first_candidate_above_the_threshold() -> None:
+    by_length = score(QUESTIONS, by_match, 4)
+    assert (by_length.found, by_length.precision, by_length.recall) == (3, 1 / 3, 1 / 3)
+    assert by_length.accepted == (0 + 5 + 3) / 4
+    assert score(QUESTIONS, by_match, 16).precision == 1.0
+    by_cosine = score(most_similar_first(QUESTIONS), by_similarity, 0.6)
+    assert (by_cosine.found, by_cosine.precision, by_cosine.recall) == (2, 1.0, 2 / 3)
+    assert by_cosine.f1 == pytest.approx(0.8)
+    assert by_cosine.accepted == (16 + 5) / 4
+    assert score(QUESTIONS, by_similarity, 0.99).f1 == 0
+
+
+def test_the_best_threshold_is_the_lowest_of_the_best() -> None:
+    best = best_score(most_similar_first(QUESTIONS), by_similarity, (0.99, 0.6, 0.4, 0.1))
+    assert best.threshold == 0.4
+    low, high = f1_bounds(most_similar_first(QUESTIONS), by_similarity, 0.4)
+    assert 0 <= low < best.f1 < high <= 1
+
+
+def test_agreeing_counts_first_tokens() -> None:
+    assert agreeing((1, 2, 3), (1, 2, 4)) == 2
+    assert agreeing((1, 2), (1, 2, 3)) == 2
+    assert agreeing((5,), (1, 2)) == 0
