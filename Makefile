@@ -28,7 +28,8 @@ TORCH_READY := $(VENV)/.ready-$(TORCH)
 SERVE_READY := $(VENV)/.ready-serve-$(ACCEL)
 DEV_READY   := $(VENV)/.ready-dev-$(ACCEL)
 
-BENCHMARKS := forward_cost engine_overhead plain speculation drafters assisted slots http startup numerics peers
+BENCHMARKS := forward_cost engine_overhead plain speculation drafters assisted slots cache_hits cache_lookup ranking \
+              http startup numerics peers
 
 # Idle OpenMP threads must sleep: spinning ones take a core from every other process of a serving node.
 export OMP_WAIT_POLICY := passive
