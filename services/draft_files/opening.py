@@ -1,0 +1,79 @@
+"""open_draft_files: the draft files that the keys of method cached name, in this process or at a service."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from cache_service.pretriever import Pretriever
+from cache_service.store import Store
+from protos.draft_files import DraftFiles
+from services.draft_files.cache_client import GrpcDraftFiles
+from services.draft_files.flushing import flushing
+from services.draft_files.local import LocalDraftFiles
+
+
+class DraftFilesKeys(Protocol):
+    """Those of `drafters.cached_config.CachedConfig` that say where draft files are. Either is None."""
+
+    @property
+    def draft_files(self) -> str | None: ...
+    @property
+    def address(self) -> str | None: ...
+    @property
+    def budget_bytes(self) -> int: ...
+    @property
+    def tenant_budget_bytes(self) -> int | None: ...
+    @property
+    def min_similarity(self) -> float: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DirectoryOptions:
+    """A directory of draft files, and what it is opened with; see `drafters.cached_config.CachedConfig`."""
+
+    directory: str
+    budget_bytes: int
+    tenant_budget_bytes: int | None
+    min_similarity: float
+
+
+def directory_options(keys: DraftFilesKeys) -> DirectoryOptions | None:
+    """The directory in the keys, from the root; None where they name a service."""
+    if keys.draft_files is None:
+        return None
+    return DirectoryOptions(
+        directory=str(Path(keys.draft_files).expanduser().absolute()),
+        budget_bytes=keys.budget_bytes,
+        tenant_budget_bytes=keys.tenant_budget_bytes,
+        min_similarity=keys.min_similarity,
+    )
+
+
+@contextlib.contextmanager
+def opened_pretriever(options: DirectoryOptions) -> Iterator[Pretriever]:
+    """Over the draft files of a directory, which is made where it is absent.
+
+    ValueError where another process writes to it, or a file in it cannot be understood.
+    """
+    directory = Path(options.directory)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(f"draft_files {options.directory!r} cannot be a directory: {error.strerror}") from error
+    store = Store.open(directory, budget_bytes=options.budget_bytes, tenant_budget_bytes=options.tenant_budget_bytes)
+    with contextlib.closing(store), flushing(store):
+        yield Pretriever(store, min_similarity=options.min_similarity)
+
+
+def open_draft_files(keys: DraftFilesKeys) -> DraftFiles:
+    """Opens the directory, or connects to the service, which need not be there yet. ValueError: see above."""
+    options = directory_options(keys)
+    if options is None:
+        assert keys.address is not None, "the keys name a directory or an address"
+        return GrpcDraftFiles(keys.address)
+    opened = contextlib.ExitStack()
+    return LocalDraftFiles(opened.enter_context(opened_pretriever(options)), opened)
