@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+from dataclasses import replace
 
 from drafters.context import DrafterContext
 from drafters.registry import DrafterConfig, build_drafter
+from services.draft_files.configured import configured_draft_files
 from services.transports.grpc_server import DraftServer
 
 
@@ -14,7 +16,8 @@ class DrafterService:
     """The actor: builds the drafter, serves it at `address`, and lives until somebody ends it."""
 
     def __init__(self, config: DrafterConfig, context: DrafterContext, address: str) -> None:
-        self._server = DraftServer(build_drafter(config, context), address)
+        opened = replace(context, draft_files=configured_draft_files(config))
+        self._server = DraftServer(build_drafter(config, opened), address)
         self._server.start()
 
     async def ready(self) -> int:

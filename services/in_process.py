@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 
 from drafters.context import DrafterContext
@@ -12,13 +13,15 @@ from modeling.fingerprint import tokenizer_print
 from modeling.target import Target
 from protos.draft_files import DraftFiles
 from services.config import EngineArgs
+from services.draft_files.configured import configured_draft_files
 from services.transports.local import LocalDrafter
 
 
 def local_drafter(args: EngineArgs, target: Target, draft_files: DraftFiles | None = None) -> LocalDrafter | None:
     """None without a `speculative_config`; ValueError where the drafter does not fit the target or the process.
 
-    draft_files: those that a cached drafter works with, instead of the ones its configuration names.
+    draft_files: those that a cached drafter works with, instead of the ones its configuration names; whoever gives
+    them closes them.
     """
     speculative = args.speculative_config
     if speculative is None:
@@ -35,8 +38,13 @@ def local_drafter(args: EngineArgs, target: Target, draft_files: DraftFiles | No
                 "would change the target's threads too; leave it out, or serve with transport grpc"
             )
     context, ends = drafter_context(args, target, threads=args.threads), target.runner.ends
-    shared = replace(context, embedding=ends.embedding, lm_head=ends.lm_head, draft_files=draft_files)
-    return LocalDrafter(build_drafter(speculative.drafter, shared))
+    with contextlib.ExitStack() as opened:
+        if draft_files is None:
+            draft_files = configured_draft_files(speculative.drafter)
+            if draft_files is not None:
+                opened.callback(draft_files.close)
+        shared = replace(context, embedding=ends.embedding, lm_head=ends.lm_head, draft_files=draft_files)
+        return LocalDrafter(build_drafter(speculative.drafter, shared), opened.pop_all())
 
 
 def fusion_for(args: EngineArgs, target: Target) -> Fusion | None:

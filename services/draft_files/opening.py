@@ -6,14 +6,14 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from cache_service.pretriever import Pretriever
-from cache_service.store import Store
 from protos.draft_files import DraftFiles
 from services.draft_files.cache_client import GrpcDraftFiles
-from services.draft_files.flushing import flushing
 from services.draft_files.local import LocalDraftFiles
+
+if TYPE_CHECKING:
+    from cache_service.pretriever import Pretriever
 
 
 class DraftFilesKeys(Protocol):
@@ -59,6 +59,10 @@ def opened_pretriever(options: DirectoryOptions) -> Iterator[Pretriever]:
 
     ValueError where another process writes to it, or a file in it cannot be understood.
     """
+    from cache_service.pretriever import Pretriever  # faiss: whoever only asks a service does without
+    from cache_service.store import Store
+    from services.draft_files.flushing import flushing
+
     directory = Path(options.directory)
     try:
         directory.mkdir(parents=True, exist_ok=True)

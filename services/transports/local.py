@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Sequence
 
@@ -19,11 +20,12 @@ class LocalDrafter:
     `collect` drafts, and stops once the deadline has passed and a chunk begun after it took time: what a drafter made
     for all queries at once is taken whole, however late. The rest of the round is dropped, as a drafter synchronises
     itself by the next query. One that only fails is asked at growing intervals. Counters: errors (queries that it
-    failed at), timeouts.
+    failed at), timeouts. `opened`: what the drafter works with and `shutdown` closes.
     """
 
-    def __init__(self, drafter: Drafter) -> None:
+    def __init__(self, drafter: Drafter, opened: contextlib.ExitStack | None = None) -> None:
         self._drafter = drafter
+        self._opened = opened or contextlib.ExitStack()
         self._queries: tuple[DraftQuery, ...] = ()
         self._health = DrafterHealth()
         self._timeouts = 0
@@ -56,3 +58,4 @@ class LocalDrafter:
 
     def shutdown(self) -> None:
         self._queries = ()
+        self._opened.close()
