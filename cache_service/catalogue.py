@@ -18,6 +18,7 @@ from cache_service.row_table import Rows, RowTable
 from cache_service.segments import Segments
 from cache_service.usage import MOST, NO_COUNTS, Usage
 
+_DIGEST_AT = PAYLOAD_AT + DIGEST_AT  # in a frame
 _FORGET = 8192  # dead rows, at least, before their digests are forgotten
 
 
@@ -94,21 +95,28 @@ class Catalogue:
     def row_of(self, digest: bytes) -> int | None:
         """The newest living row of a digest; None where there is none."""
         key = np.uint64(int.from_bytes(digest[:8], "little"))
-        rows = self._digests.find(key, self._digests.count(key))
-        rows = rows[self.alive(rows)]
-        stored = self.gather(rows, DIGEST_AT, bytes(DIGEST_BYTES))
-        return next((row for row, other in zip(rows.tolist(), stored, strict=True) if other == digest), None)
+        for row in self._digests.find(key, len(self._digests)).tolist():
+            found = self._frame(row)
+            if found is None:
+                continue
+            view, start = found
+            if view[start + _DIGEST_AT : start + _DIGEST_AT + DIGEST_BYTES] == digest:
+                return int(row)
+        return None
 
     def payload(self, row: int) -> memoryview | None:
         """None where the row is dead, or its bytes are not what was written."""
+        found = self._frame(row)
+        return None if found is None else payload_at(*found)
+
+    def _frame(self, row: int) -> tuple[memoryview, int] | None:
+        """A map, and where in it the frame of a row begins."""
         with self._lock:
-            position = self._table.position(row)
-            if position is None:
+            place = self._table.place(row)
+            if place is None:
                 return None
-            entry = self._table.entries[position]
-            view = self._segments.by_number[int(entry["segment"])].view()
-            start = 8 * int(entry["start"])
-        return payload_at(view, start)
+            number, start = place
+            return self._segments.by_number[number].view(), start
 
     def gather(self, rows: Rows, at: int, blank: bytes, *, needs: str = "alive") -> list[memoryview | bytes]:
         """`len(blank)` bytes of each row's payload, from `at`; `blank` where a row is dead.

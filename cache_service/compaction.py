@@ -17,30 +17,31 @@ from cache_service.shelf import Shelf, batches
 
 _log = logging.getLogger(__name__)
 
+MOSTLY = 1 / 2
+
 
 def dead_bytes(shelf: Shelf, number: int) -> int:
     """Of a segment: what a compaction gives back."""
     return shelf.segments.by_number[number].num_bytes - HEADER_BYTES - shelf.catalogue.live_bytes(number)
 
 
+def dead_share(shelf: Shelf, number: int) -> float:
+    """The same of all frames in the segment."""
+    return dead_bytes(shelf, number) / max(1, shelf.segments.by_number[number].num_bytes - HEADER_BYTES)
+
+
 def most_dead(shelves: Sequence[Shelf]) -> tuple[Shelf, int] | None:
     """The segment that gives back most; None where none gives anything."""
-    sizes = {
-        (index, number): dead_bytes(shelf, number)
-        for index, shelf in enumerate(shelves)
-        for number in shelf.segments.by_number
-    }
-    if not sizes or max(sizes.values()) <= 0:
-        return None
-    index, number = max(sizes, key=sizes.__getitem__)
-    return shelves[index], number
+    segments = [(shelf, number) for shelf in shelves for number in shelf.segments.by_number]
+    victim = max(segments, key=lambda segment: dead_bytes(*segment), default=None)
+    return victim if victim is not None and dead_bytes(*victim) else None
 
 
 def compact_mostly_dead(shelves: Sequence[Shelf]) -> bool:
     """Rewrites one full segment of which less than half is alive; False where there is none."""
     for shelf in shelves:
         for number in list(shelf.segments.by_number)[:-1]:
-            if 2 * dead_bytes(shelf, number) > shelf.segments.by_number[number].num_bytes:
+            if dead_share(shelf, number) > MOSTLY:
                 compact(shelf, number)
                 return True
     return False

@@ -9,13 +9,14 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from cache_service.compaction import clear, compact, dead_bytes, most_dead
+from cache_service.compaction import clear, compact, dead_share, most_dead
 from cache_service.row_table import Rows
 from cache_service.shelf import Shelf
 
-# Shares of the limit. The more is dead, the less is copied for a byte that a compaction gives back.
-MAX_LIVE = 0.85
-KEPT = 0.8  # once MAX_LIVE is passed, so that it is not passed again at once
+STEP = 1 / 32  # of the limit: so much is evicted at once
+# Of a segment's records, by bytes, before it is compacted: the more is dead, the less is copied for a byte that is
+# given back. Where the oldest are those that go, whole segments are dead and nothing is copied.
+MIN_DEAD = 1 / 4
 
 
 def fit(shelves: Sequence[Shelf], limit: int, evict: Callable[[Shelf, Rows], None]) -> bool:
@@ -23,19 +24,17 @@ def fit(shelves: Sequence[Shelf], limit: int, evict: Callable[[Shelf, Rows], Non
 
     The caller holds the store's `writing`.
     """
-    used = sum(shelf.num_bytes for shelf in shelves)
-    if used <= limit:
+    if sum(shelf.num_bytes for shelf in shelves) <= limit:
         return False
-    live = used - sum(dead_bytes(shelf, number) for shelf in shelves for number in shelf.segments.by_number)
-    if live > MAX_LIVE * limit:
-        for shelf, rows in least_recent(shelves, int(live - KEPT * limit)):
-            evict(shelf, rows)
+    victim = most_dead(shelves)
+    if victim is not None and dead_share(*victim) >= MIN_DEAD:
+        compact(*victim)
+        return True
+    for shelf, rows in least_recent(shelves, int(STEP * limit)):
+        evict(shelf, rows)
     for shelf in shelves:
         if not len(shelf):
             clear(shelf)
-    victim = most_dead(shelves)
-    if victim is not None:
-        compact(*victim)
     return True
 
 

@@ -45,8 +45,11 @@ def decode_header(content: bytes, path: Path) -> Namespace:
                 f"{path} has schema {schema}, and this version of paradraft reads up to {SCHEMA}:"
                 " upgrade it, or give another directory of draft files"
             )
-        namespace, _ = msgpack.unpackb(body)
-        return unpack_namespace(namespace)
+        try:
+            namespace, _ = msgpack.unpackb(body)
+            return unpack_namespace(namespace)
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"{path} has a header that names no namespace: move it out of this directory") from error
     what = "its header is damaged" if content.startswith(MAGIC) else f"it begins with {content[: len(MAGIC)]!r}"
     raise ValueError(f"{path} is not a draft file of paradraft: {what}; move it out of this directory")
 

@@ -35,4 +35,6 @@ def pack_namespace(namespace: Namespace) -> bytes:
 def unpack_namespace(content: bytes) -> Namespace:
     """The opposite of `pack_namespace`; ValueError for anything else."""
     tenant, fingerprint, tokenizer, feature, width = msgpack.unpackb(content)
+    if not (all(isinstance(text, str) for text in (tenant, fingerprint, tokenizer, feature)) and type(width) is int):
+        raise ValueError("the fields of a namespace are four texts and a number")
     return Namespace(tenant=tenant, fingerprint=fingerprint, tokenizer=tokenizer, feature=feature, width=width)

@@ -76,10 +76,19 @@ class RowTable:
 
     def position(self, row: int) -> int | None:
         """None where the row is dead or was never given."""
-        place = row if self._size == self._next else int(np.searchsorted(self.entries["row"], row))
-        if not 0 <= place < self._size or self._entries["row"][place] != row or not self._entries["alive"][place]:
+        place = row if self._size == self._next else int(self.entries["row"].searchsorted(row))
+        if not 0 <= place < self._size:
             return None
-        return place
+        found, _, _, _, _, alive, _ = self._entries[place].item()
+        return place if alive and found == row else None
+
+    def place(self, row: int) -> tuple[int, int] | None:
+        """The segment's number, and where in it the frame begins; None where the row is dead or was never given."""
+        position = self.position(row)
+        if position is None:
+            return None
+        _, _, segment, start, _, _, _ = self._entries[position].item()
+        return segment, 8 * start
 
     def live(self) -> NDArray[np.void]:
         """ENTRY [rows alive], rows ascending."""

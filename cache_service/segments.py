@@ -26,7 +26,7 @@ Opened = tuple[NDArray[np.void], NDArray[np.void]]  # ENTRY [n], HEAD [n]
 
 
 class Segments:
-    """segment_bytes: size of a file that is full."""
+    """segment_bytes: size of a file that is full. num_bytes: of all files."""
 
     def __init__(self, folder: Path, namespace: Namespace, segment_bytes: int) -> None:
         self.folder = folder
@@ -34,11 +34,7 @@ class Segments:
         self.by_number: dict[int, Segment] = {}
         self._segment_bytes = segment_bytes
         self._next = 1
-
-    @property
-    def num_bytes(self) -> int:
-        """On the disk."""
-        return sum(segment.num_bytes for segment in list(self.by_number.values()))
+        self.num_bytes = 0
 
     def open(self, *, read_only: bool) -> Opened:
         """What the files hold: ENTRY [n], HEAD [n]. Unfinished tails are cut, unless `read_only`.
@@ -58,7 +54,7 @@ class Segments:
         raise ValueError(f"the draft files in {self.folder} are being compacted all the time: try again later")
 
     def _open(self, *, read_only: bool) -> Opened:
-        self.by_number = {}
+        self.by_number, self.num_bytes = {}, 0
         entries, heads = [np.zeros(0, ENTRY)], [np.zeros(0, HEAD)]
         for path in segment_paths(self.folder):
             segment = Segment.open(path)
@@ -76,6 +72,7 @@ class Segments:
             entries.append(found[0])
             heads.append(found[1])
             self.by_number[segment.number] = segment
+            self.num_bytes += segment.num_bytes
             self._next = max(self._next, segment.number + 1)
         return np.concatenate(entries), np.concatenate(heads)
 
@@ -86,7 +83,9 @@ class Segments:
         if segment is None or segment.sealed or segment.num_bytes + num_bytes > self._segment_bytes:
             segment = self.roll()
         entries = np.zeros(len(payloads), ENTRY)
+        before = segment.num_bytes
         entries["start"] = np.array(segment.append(payloads), np.int64) // 8
+        self.num_bytes += segment.num_bytes - before
         entries["size"] = [frame_bytes(len(payload)) for payload in payloads]
         entries["segment"] = segment.number
         return entries
@@ -96,6 +95,7 @@ class Segments:
         disk.make_folder(self.folder)
         segment = Segment.create(self.folder, self._next, self.namespace)
         self._next += 1
+        self.num_bytes += segment.num_bytes
         # Readers go through the dict while it is replaced.
         self.by_number = {**self.by_number, segment.number: segment}
         return segment
@@ -104,6 +104,7 @@ class Segments:
         """Takes a segment out, for whoever unlinks its file; the last one takes nothing more."""
         # Readers go through the dict while it is replaced.
         segment = self.by_number[number]
+        self.num_bytes -= segment.num_bytes
         self.by_number = {other: kept for other, kept in self.by_number.items() if other != number}
         return segment
 

@@ -42,6 +42,7 @@ class Store:
         self.segment_bytes = budgets.segment_bytes
         self._lock = None if read_only else _lock(directory)
         self._shelves: dict[Namespace, Shelf] = {}
+        self._tenants: dict[str, list[Shelf]] = {}
         self._listeners: list[Callable[[Namespace, Rows], None]] = []
         self._upkeep = Upkeep(self.tidy)
 
@@ -77,7 +78,9 @@ class Store:
         """The shelf of a namespace. It has files once it has a record."""
         with self.writing:
             if namespace not in self._shelves:
-                self._shelves[namespace] = Shelf(namespace, self.directory / directory_name(namespace), self)
+                made = Shelf(namespace, self.directory / directory_name(namespace), self)
+                self._shelves[namespace] = made
+                self._tenants.setdefault(namespace.tenant, []).append(made)
             return self._shelves[namespace]
 
     def shelves(self) -> list[Shelf]:
@@ -128,10 +131,12 @@ class Store:
     def make_room(self, namespace: Namespace, num_bytes: int) -> None:
         """Called by a shelf before it grows by `num_bytes`; on return it may."""
         with self.writing:
-            while fit(self._of_tenant(namespace.tenant), self.budgets.tenant_limit - num_bytes, self._evict):
-                pass
-            while fit(list(self._shelves.values()), self.budgets.limit - num_bytes, self._evict):
-                pass
+            for shelves, limit in (
+                (self._of_tenant(namespace.tenant), self.budgets.tenant_limit),
+                (self._all(), self.budgets.limit),
+            ):
+                while fit(shelves, limit - num_bytes, self._evict):
+                    pass
 
     def note_growth(self) -> None:
         """Called by a shelf that has grown."""
@@ -164,15 +169,18 @@ class Store:
         self.close()
 
     def _of_tenant(self, tenant: str) -> list[Shelf]:
-        return [shelf for shelf in self._shelves.values() if shelf.namespace.tenant == tenant]
+        return self._tenants.get(tenant, [])
+
+    def _all(self) -> list[Shelf]:
+        return list(self._shelves.values())
 
     def _tidy_step(self) -> bool:
         """False where there is nothing to do."""
         with self.writing:
-            for tenant in {shelf.namespace.tenant for shelf in self._shelves.values()}:
-                if fit(self._of_tenant(tenant), int(READY * self.budgets.tenant_limit), self._evict):
+            for shelves in self._tenants.values():
+                if fit(shelves, int(READY * self.budgets.tenant_limit), self._evict):
                     return True
-            shelves = list(self._shelves.values())
+            shelves = self._all()
             return fit(shelves, int(READY * self.budgets.limit), self._evict) or compact_mostly_dead(shelves)
 
     def _evict(self, shelf: Shelf, rows: Rows) -> None:

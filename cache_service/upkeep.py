@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 from threading import Event, Thread
 
+PAUSE_S = 0.2  # from the first wake: what comes meanwhile is done with it
 _log = logging.getLogger(__name__)
 
 
@@ -15,7 +16,7 @@ class Upkeep:
     def __init__(self, tidy: Callable[[], None]) -> None:
         self._tidy = tidy
         self._woken = Event()
-        self._stopping = False
+        self._stopping = Event()
         self._thread = Thread(target=self._run, name="draft-files-upkeep", daemon=True)
 
     def start(self) -> None:
@@ -28,7 +29,7 @@ class Upkeep:
 
     def stop(self) -> None:
         """Waits for the end of what is being done; idempotent."""
-        self._stopping = True
+        self._stopping.set()
         self._woken.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -36,9 +37,9 @@ class Upkeep:
     def _run(self) -> None:
         while True:
             self._woken.wait()
-            self._woken.clear()
-            if self._stopping:
+            if self._stopping.wait(PAUSE_S):
                 return
+            self._woken.clear()
             try:
                 self._tidy()
             except OSError:
