@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from services.cli.cache_build import build
 from services.cli.cache_inspect import inspect
 from services.cli.cache_ls import ls
 from services.cli.cache_prune import prune
@@ -16,6 +17,7 @@ cache = typer.Typer(
 )
 cache.command()(ls)
 cache.command()(inspect)
+cache.command()(build)
 cache.command()(export)
 cache.command("import")(import_)
 cache.command()(prune)

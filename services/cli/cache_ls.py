@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from services.cli.cache_cells import NOBODY, SHORT, day_and_time, iso, kind_of, size
+from services.cli.cache_cells import NOBODY, day_and_time, iso, kind_of, size
 from services.cli.failures import one_line_errors
 
 if TYPE_CHECKING:
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The directory that `draft_files` of a drafter names.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, with everything that is known.")]
 COLUMNS = ("namespace", "tenant", "model", "tokenizer", "features", "last used")
+ID_DIGITS = 8  # of an id in the table
+LEAST_WIDTH = 120  # of the table: a line that a terminal wraps can be read, a cell that is cut cannot
+IDS = ("namespace", "model", "tokenizer")
 NUMBERS = ("files", "records", "paths", "size", "hits")
 
 
@@ -36,6 +39,7 @@ def ls(directory: Directory, *, as_json: AsJson = False) -> None:
         typer.echo(json.dumps([_facts(each) for each in found], indent=2))
         return
     console = Console(highlight=False)
+    console.width = max(console.width, LEAST_WIDTH)
     if not found:
         console.print(f"no drafts in {directory} yet", soft_wrap=True)
         return
@@ -47,14 +51,14 @@ def ls(directory: Directory, *, as_json: AsJson = False) -> None:
 def _table(found: list[NamespaceSurvey]) -> Table:
     table = Table(box=None, pad_edge=False)
     for name in COLUMNS[:-1]:
-        table.add_column(name)
+        table.add_column(name, no_wrap=name in IDS)
     for name in NUMBERS:
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", no_wrap=True)
     table.add_column(COLUMNS[-1])
     for each in found:
         namespace, totals = each.namespace, each.totals
-        names = (each.id[:SHORT], namespace.tenant or NOBODY, namespace.fingerprint[:SHORT])
-        made = (namespace.tokenizer[:SHORT], kind_of(namespace))
+        names = (each.id[:ID_DIGITS], namespace.tenant or NOBODY, namespace.fingerprint[:ID_DIGITS])
+        made = (namespace.tokenizer[:ID_DIGITS], kind_of(namespace))
         counts = (f"{each.files:,}", f"{each.records:,}", f"{each.paths:,}", size(each.num_bytes), f"{totals.hits:,}")
         table.add_row(*(Text(cell) for cell in (*names, *made, *counts, day_and_time(each.last_used))))
     return table

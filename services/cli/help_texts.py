@@ -35,6 +35,18 @@ SOURCE_HELP = {
     "code": "That many functions of Python's standard library are asked for.",
 }
 
+BUILD_HELP = {
+    "prompts": "A file: a prompt in each line, or JSON with prompt or messages, or OpenAI's batch format.",
+    "raw": "Continue prompts as they are, without the chat template.",
+    "paths": "Ways in which each prompt goes on: the likeliest, and others drawn with seeds of the prompt's own.",
+    "temperature": "Of those others.",
+    "top_p": "Draw them from tokens that hold this much.",
+    "max_tokens": "Longest answer.",
+    "tenant": "Whose drafts they are, as in the server's api_keys. Default: of a server without keys.",
+    "warm_from": "Take over the drafts of another version of the model, with the same tokenizer: a namespace of ls.",
+    "budget_bytes": "Bound of DIR; beyond it the least recently used goes. Default: no bound.",
+}
+
 RECIPE_HELP = {
     "layers": "Decoder layers of the drafter, each as wide as the target's.",
     "width": "Of a draft model's layers (draft_model).",
