@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 MAX_RECENT = 8192  # entries that wait, in a dict, until they are merged into the sorted arrays
+ENTRY_BYTES = 16
 
 Hashes = NDArray[np.uint64]  # a search with another type of number would convert all of them
 Rows = NDArray[np.int64]
@@ -31,7 +32,7 @@ class _Entries:
 
 
 class HashIndex:
-    """16 bytes an entry, and what at most MAX_RECENT entries take in a dict.
+    """ENTRY_BYTES an entry, and what at most MAX_RECENT entries take in a dict.
 
     One thread writes at a time. Readers need no lock and never wait: arrays are replaced as a whole, not changed.
     Rows ascend in the order in which they are added.
@@ -46,8 +47,8 @@ class HashIndex:
 
     @property
     def num_bytes(self) -> int:
-        """Of the arrays."""
-        return self._entries.hashes.nbytes + self._entries.rows.nbytes
+        """Of the arrays, once all is merged into them."""
+        return ENTRY_BYTES * len(self)
 
     def add(self, hashes: Hashes, rows: Rows) -> None:
         """Adds entries whose rows are above all rows there are."""

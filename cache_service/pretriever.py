@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -30,23 +31,12 @@ from protos.draft_files import (
 MIN_TOKENS = 4  # of a continuation: fewer are not worth a record
 
 
-@dataclass(slots=True)
-class _Counts:
-    """lookups: questions. hits: questions with one. added: continuations. short: those below MIN_TOKENS."""
-
-    lookups: int = 0
-    hits: int = 0
-    added: int = 0
-    short: int = 0
-    accepted: int = 0
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamespaceMetrics:
     """records: that live. num_bytes: of the files. index_bytes: of memory. kind: how vectors are searched.
 
-    lookups: questions asked. hits: questions that found anything. added: continuations taken in. short: continuations
-    of too few tokens. accepted: tokens that drafts from here gave.
+    lookups: questions asked. hits: questions that found anything. accepted: tokens that drafts from here gave; these
+    three since there are files. added: continuations taken in. short: those of too few tokens; both since the start.
     """
 
     records: int
@@ -60,11 +50,12 @@ class NamespaceMetrics:
     accepted: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Searched:
     shelf: Shelf
     index: ShelfIndex
-    counts: _Counts
+    added: int = 0
+    short: int = 0
 
 
 class Pretriever:
@@ -97,7 +88,12 @@ class Pretriever:
 
     def look_up(self, questions: Sequence[Question]) -> list[Findings]:
         """Findings in the questions' order. ValueError on a feature of another width than its namespace's."""
-        return [self._look_up(question) for question in questions]
+        findings = [self._look_up(question) for question in questions]
+        asked = Counter(question.namespace for question in questions)
+        hit = Counter(q.namespace for q, found in zip(questions, findings, strict=True) if found.hits)
+        for namespace, count in asked.items():
+            self._searched_of(namespace).shelf.tally(lookups=count, hits=hit[namespace])
+        return findings
 
     def add(self, continuations: Sequence[Continuation]) -> None:
         """Takes in how texts went on; on return it is on disk. ValueError on a bad feature: then nothing is."""
@@ -115,7 +111,6 @@ class Pretriever:
         for item in earned:
             searched = self._searched_of(item.namespace)
             with self._writing:
-                searched.counts.accepted += item.accepted
                 row = searched.shelf.row_of(item.digest)
                 if row is not None:
                     searched.shelf.touch(row, accepted=item.accepted)
@@ -128,14 +123,24 @@ class Pretriever:
                 num_bytes=of.shelf.num_bytes,
                 index_bytes=of.index.num_bytes,
                 kind=of.index.kind,
-                lookups=of.counts.lookups,
-                hits=of.counts.hits,
-                added=of.counts.added,
-                short=of.counts.short,
-                accepted=of.counts.accepted,
+                lookups=of.shelf.totals.lookups,
+                hits=of.shelf.totals.hits,
+                added=of.added,
+                short=of.short,
+                accepted=of.shelf.totals.accepted,
             )
             for namespace, of in list(self._searched.items())
         }
+
+    def settle(self) -> None:
+        """Waits until all indexes are made."""
+        for searched in list(self._searched.values()):
+            searched.index.settle()
+
+    def close(self) -> None:
+        """Before the store is closed: no index is made any more."""
+        for searched in list(self._searched.values()):
+            searched.index.close()
 
     def _searched_of(self, namespace: Namespace) -> _Searched:
         searched = self._searched.get(namespace)
@@ -144,7 +149,7 @@ class Pretriever:
                 searched = self._searched.get(namespace)
                 if searched is None:
                     shelf = self._store.shelf(namespace)
-                    searched = _Searched(shelf, ShelfIndex(shelf, self._rules), _Counts())
+                    searched = _Searched(shelf, ShelfIndex(shelf, self._rules))
                     self._searched[namespace] = searched
         return searched
 
@@ -157,18 +162,16 @@ class Pretriever:
             if record is not None:  # it may have had to make room meanwhile
                 searched.shelf.touch(one.row, hits=1)
                 hits.append(_hit(record, one))
-        searched.counts.lookups += 1
-        searched.counts.hits += bool(hits)
         return Findings(request_id=question.request_id, length=question.prefix.length, hits=tuple(hits))
 
     def _add(self, searched: _Searched, items: Sequence[tuple[Continuation, Unit | None]]) -> None:
-        shelf, counts = searched.shelf, searched.counts
+        shelf = searched.shelf
         changed: dict[bytes, Record] = {}
         for item, feature in items:
             if len(item.tokens) < MIN_TOKENS:
-                counts.short += 1
+                searched.short += 1
                 continue
-            counts.added += 1
+            searched.added += 1
             digest = item.prefix.digest
             row = None if digest in changed else shelf.row_of(digest)
             stored = None if row is None else shelf.record(row)

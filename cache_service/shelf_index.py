@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import islice
 
 import numpy as np
 
@@ -112,20 +111,20 @@ class ShelfIndex:
         """The rows that are most like a prefix, at most `max_hits`: first of all the prefix itself, if it is stored."""
         if self._rules.stages is Stages.NGRAMS:
             feature = None
-        lengths, cosines = self._candidates(prefix, feature)
+        if self._rules.stages is Stages.VECTORS:
+            lengths, cosines = self._nearest(prefix, feature)
+        elif feature is None:
+            lengths, cosines = self._ngrams.candidates(prefix.tokens, self._rules.max_candidates).match_lengths, {}
+        else:
+            lengths, cosines = self._in_two_stages(prefix, feature)
         itself = self._shelf.row_of(prefix.digest)
         if itself is not None:
             lengths[itself] = _in_steps(len(prefix.tokens))
-        if not lengths:
-            return []
-        if feature is not None:
-            rest = [row for row in lengths if row not in cosines]
-            cosines |= self._vectors.rank(feature, rest)
+            if feature is not None and itself not in cosines:
+                cosines |= self._vectors.rank(feature, np.array([itself]))
         rows = list(lengths)
-        similarities = [cosines.get(row) for row in rows]
-        order = ranked([lengths[row] for row in rows], similarities)
-        least = self._rules.min_similarity
-        best = [rows[i] for i in order if (cosine := similarities[i]) is None or cosine >= least]
+        order = ranked(list(lengths.values()), [cosines.get(row) for row in rows])
+        best = [rows[i] for i in order if self._is_alike(cosines.get(rows[i]))]
         if itself is not None:
             best = [itself, *(row for row in best if row != itself)]
         return [
@@ -133,24 +132,31 @@ class ShelfIndex:
             for row in best[: self._rules.max_hits]
         ]
 
-    def _candidates(self, prefix: Prefix, feature: Unit | None) -> tuple[dict[int, int], Cosines]:
-        """Stage 1: rows that may be alike, and how many of their last tokens are the same; cosines known so far."""
-        limit = self._rules.max_candidates
-        near: Cosines = {}
-        if self._rules.stages is Stages.VECTORS:
-            if feature is not None:
-                near = self._vectors.nearest(feature, limit)
-            contexts = self._shelf.contexts(np.fromiter(near, np.int64))
-            return dict(zip(near, _match_lengths(padded([prefix.tokens]), contexts), strict=True)), near
-        found = self._ngrams.candidates(prefix.tokens, limit)
-        rows, crowd = found.match_lengths, found.crowded
-        if crowd is not None and feature is not None:
-            # More prefixes end so than are looked at one by one: the nearest of them go before the newest.
-            longer = {row: length for row, length in rows.items() if length > crowd.order}
-            near = self._vectors.nearest(feature, limit, among=self._ngrams.sharing(crowd, MAX_CROWD))
-            rows = longer | {row: crowd.order for row in (*near, *rows) if row not in longer}
-            rows = dict(islice(rows.items(), limit))
-        return rows, near
+    def _is_alike(self, cosine: float | None) -> bool:
+        return cosine is None or cosine >= self._rules.min_similarity
+
+    def _in_two_stages(self, prefix: Prefix, feature: Unit) -> tuple[dict[int, int], Cosines]:
+        """Rows that share an n-gram, by how many tokens it has, and their cosines."""
+        found = self._ngrams.candidates(prefix.tokens, self._rules.max_candidates)
+        lengths, crowd = found.match_lengths, found.crowded
+        if crowd is not None:
+            lengths = {row: length for row, length in lengths.items() if length > crowd.order}
+        cosines = self._vectors.rank(feature, np.fromiter(lengths, np.int64)) if lengths else {}
+        hits = self._rules.max_hits
+        if crowd is not None and sum(map(self._is_alike, cosines.values())) < hits:
+            # More prefixes end so than are looked at one by one: only those with the nearest features are.
+            sharing = self._ngrams.sharing(crowd, MAX_CROWD)
+            near = self._vectors.nearest(feature, hits + len(lengths), among=sharing)
+            lengths = dict.fromkeys(near, crowd.order) | lengths
+            cosines = near | cosines
+        return lengths, cosines
+
+    def _nearest(self, prefix: Prefix, feature: Unit | None) -> tuple[dict[int, int], Cosines]:
+        if feature is None:
+            return {}, {}
+        cosines = self._vectors.nearest(feature, self._rules.max_candidates)
+        contexts = self._shelf.contexts(np.fromiter(cosines, np.int64))
+        return dict(zip(cosines, _match_lengths(padded([prefix.tokens]), contexts), strict=True)), cosines
 
 
 def _match_lengths(context: Contexts, contexts: Contexts) -> list[int]:

@@ -11,15 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cache_service.hash_index import Rows
+from cache_service.inverted_file import EXACT_ROWS, PROBES, TRAINING_ROWS, made_for, num_lists, one_thread, only
 from cache_service.shelf import Shelf
 
-EXACT_ROWS = 20_000  # so many are one list, which is searched whole
-PROBES = 8  # lists of a larger index that are searched
-TRAINING_ROWS = 32  # for each list
+FEW_ROWS = 128  # are ranked without an index
 GROWTH = 4  # times as many rows as an index was made for, and it is made anew
 READ_ROWS = 4096  # features that are read at once
 ADD_ROWS = 64  # that are added while a search has to wait
-MAX_BITMAP_BYTES = 1 << 20
 
 Unit = NDArray[np.float32]  # [width], of length 1
 Cosines = dict[int, float | None]  # by row; None where a stored prefix has no feature
@@ -50,7 +48,7 @@ class Vectors:
         self._width = shelf.namespace.width
         self._lock = threading.Lock()
         self._index: Any = None  # faiss.IndexIVFScalarQuantizer
-        self._made_for = 0
+        self._most = EXACT_ROWS  # that the index may grow to
         self._maker: threading.Thread | None = None
         self._later: list[Rows] = []  # came while an index is made, which has to learn of them
         self._closed = False
@@ -79,7 +77,7 @@ class Vectors:
         for start in range(0, len(rows), ADD_ROWS):
             some = rows[start : start + ADD_ROWS]
             features, featured = self._read(some)
-            with self._lock:
+            with self._lock, one_thread():
                 if self._maker is not None:
                     self._later.append(some)
                 if self._index is not None:
@@ -87,31 +85,44 @@ class Vectors:
         if self._maker is None and self._is_outgrown():
             self._renew()
 
-    def rank(self, feature: Unit, rows: list[int]) -> Cosines:
-        """Cosines of these rows, exactly."""
-        features = self._shelf.features(np.array(rows, np.int64))
-        cosines = (features.astype(np.float32) @ feature).tolist()
-        # A shelf gives zeros where there is no feature.
-        known = (cosine if cosine or features[i].any() else None for i, cosine in enumerate(cosines))
-        return dict(zip(rows, known, strict=True))
+    def rank(self, feature: Unit, rows: Rows, k: int | None = None) -> Cosines:
+        """Of these rows the `k` highest cosines, or all of them, the highest first; exactly."""
+        if not len(rows):
+            return {}
+        features = self._shelf.features(rows).astype(np.float32)
+        wanted = len(rows) if k is None else min(k, len(rows))
+        cosines, places = faiss.knn(feature[None], features, wanted, metric=faiss.METRIC_INNER_PRODUCT)
+        return {
+            # A shelf gives zeros where there is no feature.
+            row: cosine if cosine or features[place].any() else None
+            for row, cosine, place in zip(rows[places[0]].tolist(), cosines[0].tolist(), places[0], strict=True)
+        }
 
     def nearest(self, feature: Unit, k: int, among: Rows | None = None) -> Cosines:
-        """At most `k` rows, of these or of all, with the highest cosines, the highest first, and these.
+        """At most `k` rows, of these or of all, with the highest cosines, the highest first.
 
-        Nothing before the first index is made; some of the nearest are missed where it has many lists.
+        Exact among FEW_ROWS. An index of many lists misses some; what it lacks is made up for by the newest, which are
+        the first of `among`. Before the first index is made there are only these.
         """
+        if among is None:
+            found = self._search(feature, 2 * k, None)  # some are dead
+            lives = self._shelf.alive(np.fromiter(found, np.int64, len(found)))
+            return dict([item for item, alive in zip(found.items(), lives.tolist(), strict=True) if alive][:k])
+        found = self._search(feature, k, only(among)) if len(among) > FEW_ROWS else {}
+        if len(found) < min(k, len(among)):
+            found |= self.rank(feature, among[:FEW_ROWS], k)
+            found = dict(sorted(found.items(), key=_highest_first)[:k])
+        return found
+
+    def _search(self, feature: Unit, k: int, selector: Any) -> Cosines:
+        """What the index finds, of what a selector lets through."""
         if self._index is None:
             return {}
-        wanted, options = 2 * k, {}  # without `among`, some of what is found is dead
-        if among is not None:
-            wanted, options = k, {"sel": _selector(among)}
-        parameters = faiss.SearchParametersIVF(nprobe=PROBES, **options)  # type: ignore[call-arg]
-        with self._lock:
-            cosines, rows = self._index.search(feature[None], wanted, params=parameters)
-        found = rows[0] >= 0
-        if among is None:
-            found &= self._shelf.alive(rows[0])
-        return dict(zip(rows[0][found][:k].tolist(), cosines[0][found][:k].tolist(), strict=True))
+        parameters = faiss.SearchParametersIVF(nprobe=PROBES, sel=selector)  # type: ignore[call-arg]
+        with self._lock, one_thread():
+            cosines, rows = self._index.search(feature[None], k, params=parameters)
+        there = rows[0] >= 0
+        return dict(zip(rows[0][there].tolist(), cosines[0][there].tolist(), strict=True))
 
     def settle(self) -> None:
         """Waits until no index is being made."""
@@ -131,11 +142,8 @@ class Vectors:
         return features[featured].astype(np.float32), rows[featured]
 
     def _is_outgrown(self) -> bool:
-        if self.kind == "making":  # could not be made
-            return len(self._shelf) > GROWTH * self._made_for
-        total = int(self._index.ntotal)
-        most = EXACT_ROWS if self.kind == "exact" else GROWTH * self._made_for
-        return total > max(most, self._made_for) or total > 2 * len(self._shelf) + READ_ROWS
+        total = len(self._shelf) if self._index is None else int(self._index.ntotal)
+        return total > self._most or total > 2 * len(self._shelf) + READ_ROWS
 
     def _renew(self) -> None:
         """Makes an index of what lives, at once where this is little."""
@@ -149,23 +157,18 @@ class Vectors:
         self._maker.start()
 
     def _make_apart(self, rows: Rows) -> None:
-        faiss.omp_set_num_threads(1)  # of this thread: the other cores decode
         try:
-            self._make(rows)
+            with one_thread():
+                self._make(rows)
         except Exception:
             log.exception("no vector index for %d prefixes: the index before, or n-grams alone, stay", len(rows))
-            self._made_for = len(rows)  # tried again when there are many more
+            self._most = 2 * len(rows)  # before it is tried again
         with self._lock:
             self._maker, self._later = None, []
 
     def _make(self, rows: Rows) -> None:
-        index = _empty(self._width, len(rows))
-        if index.nlist > 1:
-            sample = np.random.default_rng(0).choice(rows, min(len(rows), TRAINING_ROWS * index.nlist), replace=False)
-            features, _ = self._read(np.sort(sample))
-            index.train(features)
-        else:
-            index.train(np.ones((1, self._width), np.float32))
+        sample = np.random.default_rng(0).permutation(rows)[: TRAINING_ROWS * num_lists(len(rows))]
+        index = made_for(len(rows), self._read(np.sort(sample))[0])
         waiting = [rows]
         while waiting and not self._closed:
             for some in waiting:
@@ -175,26 +178,9 @@ class Vectors:
             with self._lock:
                 waiting, self._later = self._later, []
                 if not waiting:
-                    self._index, self._made_for = index, len(rows)
+                    self._index = index
+                    self._most = EXACT_ROWS if index.nlist == 1 else GROWTH * len(rows)
 
 
-def _empty(width: int, num_rows: int) -> Any:
-    """An index with about as many lists as each list has rows."""
-    lists = 1 if num_rows <= EXACT_ROWS else 1 << round(np.log2(num_rows) / 2)
-    quantizer = faiss.IndexFlatIP(width)
-    kind = faiss.ScalarQuantizer.QT_fp16
-    index = faiss.IndexIVFScalarQuantizer(quantizer, width, lists, kind, faiss.METRIC_INNER_PRODUCT)
-    index.by_residual = False
-    index.cp.spherical, index.cp.niter = True, 8
-    index.cp.min_points_per_centroid = 1
-    return index
-
-
-def _selector(rows: Rows) -> Any:
-    """Lets a search see these rows alone. A bitmap is made fastest, but it has a bit for every row ever."""
-    size = int(rows.max(initial=0)) // 8 + 1
-    if size > MAX_BITMAP_BYTES:
-        return faiss.IDSelectorBatch(rows)
-    bits = np.zeros(size, np.uint8)
-    np.bitwise_or.at(bits, rows >> 3, np.uint8(1) << (rows & 7).astype(np.uint8))
-    return faiss.IDSelectorBitmap(bits)  # type: ignore[call-arg,arg-type]
+def _highest_first(item: tuple[int, float | None]) -> float:
+    return 1.0 if item[1] is None else -item[1]

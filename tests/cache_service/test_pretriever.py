@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from hashlib import blake2b
@@ -10,6 +11,7 @@ from pathlib import Path as FilePath
 import numpy as np
 import pytest
 
+from cache_service import vectors
 from cache_service.pretriever import Pretriever
 from cache_service.shelf_index import Stages
 from cache_service.store import Store
@@ -215,19 +217,80 @@ def test_a_restart_finds_what_was_added(tmp_path: FilePath) -> None:
         for index in range(20):
             add(first, (index, *TEXT[-32:]), (index,) * 4, [1, index, 0, 0])
         add(first, (5, *TEXT[-32:]), (99,) * 4)
+        add(first, (5, *TEXT[-32:]), (99,) * 4)
         before = ask(first, TEXT, EAST), ask(first, (5, *TEXT[-32:]), EAST)
     with Store.open(tmp_path, budget_bytes=1 << 22) as store:
         second = Pretriever(store, min_similarity=0.5)
         assert (ask(second, TEXT, EAST), ask(second, (5, *TEXT[-32:]), EAST)) == before
-        assert len(before[1].hits[0].paths) == 2
+        assert before[1].hits[0].paths[0] == Path(tokens=(99,) * 4, count=2)
         add(second, (21, *TEXT[-32:]), (21,) * 4, EAST)
         assert continuations(ask(second, TEXT, EAST))[0] == (21,) * 4
 
 
-def test_credit_counts_even_for_what_is_gone(pretriever: Pretriever) -> None:
+def test_questions_are_answered_while_others_add_and_room_is_made(tmp_path: FilePath) -> None:
+    done, failures, asked = threading.Event(), list[BaseException](), list[int]()
+    with Store.open(tmp_path, budget_bytes=1 << 20) as store:  # room for about 3000 prefixes
+        pretriever = Pretriever(store, min_similarity=0.0, max_candidates=8)
+
+        def look_up() -> None:
+            try:
+                while not done.is_set():
+                    found = ask(pretriever, (len(asked), *TEXT[-8:]), EAST)
+                    asked.append(len(found.hits))
+                    for hit in found.hits:
+                        assert hit.context[-8:] == TEXT[-8:]
+                        assert hit.paths[0].tokens == hit.context[:1] * 8
+            except BaseException as error:
+                failures.append(error)
+
+        reader = threading.Thread(target=look_up)
+        reader.start()
+        for start in range(0, 5000, 100):
+            pretriever.add(
+                [
+                    Continuation(namespace=HOME, prefix=prefix((i, *TEXT[-8:]), [1, i % 7, 0, 0]), tokens=(i,) * 8)
+                    for i in range(start, start + 100)
+                ]
+            )
+        done.set()
+        reader.join()
+        pretriever.close()
+        assert failures == []
+        assert asked[-1] == 4
+        held = pretriever.metrics()[HOME]
+        assert held.added == 5000
+        assert held.records < 4000
+        assert held.num_bytes <= 1 << 20
+
+
+def test_evicted_prefixes_are_not_found_and_their_memory_comes_back(
+    tmp_path: FilePath, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vectors, "READ_ROWS", 64)
+    texts = [(i, 1, 2, 3, 4) for i in range(12_000)]
+    with Store.open(tmp_path, budget_bytes=1 << 20) as store:
+        pretriever = Pretriever(store, min_similarity=0.0)
+        for start in range(0, len(texts), 1000):
+            some = [prefix(text, EAST) for text in texts[start : start + 1000]]
+            pretriever.add([Continuation(namespace=HOME, prefix=one, tokens=(1,) * 8) for one in some])
+        assert ask(pretriever, texts[0], EAST).hits[0].digest != prefix(texts[0]).digest
+        assert ask(pretriever, texts[-1], EAST).hits[0].digest == prefix(texts[-1]).digest
+        held = pretriever.metrics()[HOME]
+        assert held.index_bytes < 2.1 * held.records * 32  # one n-gram, and a vector with its number
+
+
+def test_of_a_dropped_namespace_nothing_is_found(store: Store, pretriever: Pretriever) -> None:
+    add(pretriever, TEXT, (1,) * 4, EAST)
+    store.drop(HOME)
+    assert ask(pretriever, TEXT, EAST).hits == ()
+    add(pretriever, TEXT, (2,) * 4, EAST)
+    assert continuations(ask(pretriever, TEXT, EAST)) == [(2,) * 4]
+
+
+def test_what_is_gone_gets_no_credit(pretriever: Pretriever) -> None:
     add(pretriever, TEXT, (1,) * 4)
     pretriever.credit([Credit(namespace=HOME, digest=prefix(t).digest, accepted=3) for t in (TEXT, TEXT[1:])])
-    assert pretriever.metrics()[HOME].accepted == 6
+    assert pretriever.metrics()[HOME].accepted == 3
 
 
 @pytest.mark.parametrize("bad", [[1, 0, 0], [0, 0, 0, 0], [float("nan"), 0, 0, 0], [float("inf"), 0, 0, 0]])
