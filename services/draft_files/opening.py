@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -14,6 +15,9 @@ from services.draft_files.local import LocalDraftFiles
 
 if TYPE_CHECKING:
     from cache_service.pretriever import Pretriever
+
+
+ON_RAY = "ray:"  # before the name of an actor, which is asked where it listens whenever a client connects
 
 
 class DraftFilesKeys(Protocol):
@@ -78,6 +82,14 @@ def open_draft_files(keys: DraftFilesKeys) -> DraftFiles:
     options = directory_options(keys)
     if options is None:
         assert keys.address is not None, "the keys name a directory or an address"
-        return GrpcDraftFiles(keys.address)
+        return GrpcDraftFiles(_located(keys.address))
     opened = contextlib.ExitStack()
     return LocalDraftFiles(opened.enter_context(opened_pretriever(options)), opened)
+
+
+def _located(address: str) -> str | Callable[[], str]:
+    if not address.startswith(ON_RAY):
+        return address
+    from services.draft_files.cache_service_actor import service_address  # ray
+
+    return functools.partial(service_address, address.removeprefix(ON_RAY))

@@ -1,0 +1,149 @@
+"""The cache service as an actor: one for all supervisors, found again wherever it starts again, refused with reason."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import ray
+
+from drafters.cached_config import CachedConfig
+from protos.draft_files import DraftFiles
+from services.draft_files import cache_service_supervisor
+from services.draft_files.cache_service_actor import NAMESPACE, service_address, service_name
+from services.draft_files.cache_service_supervisor import CacheServiceSupervisor
+from services.draft_files.opening import DirectoryOptions, directory_options, open_draft_files
+from tests.draft_files.rounds import found, paths, until
+from tests.fakes.draft_files import continuation, question
+
+pytestmark = pytest.mark.ray
+
+TEXT, AFTER = (1, 2, 3, 4, 5), (6, 7, 8, 9)
+
+
+class Owner:
+    """A verifier, as far as a cache service knows one."""
+
+    async def start(self, options: DirectoryOptions, patience_s: float = 30.0) -> str:
+        cache_service_supervisor.PATIENCE_S = patience_s
+        self._supervisor = CacheServiceSupervisor(options)
+        await self._supervisor.start()
+        return self._supervisor.address
+
+
+@pytest.fixture(scope="module")
+def on_ray() -> Iterator[None]:
+    ray_dir = tempfile.mkdtemp(prefix="pd-ray-", dir="/tmp")  # Ray's sockets need a short path
+    size = 128 * 2**20
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", ray_dir)  # of the actors, which leave their sockets there
+        ray.init(num_cpus=1, include_dashboard=False, object_store_memory=size, _temp_dir=ray_dir, log_to_driver=False)
+        try:
+            yield
+        finally:
+            ray.shutdown()
+            shutil.rmtree(ray_dir, ignore_errors=True)
+
+
+@pytest.fixture
+def options(on_ray: None, tmp_path: Path) -> DirectoryOptions:
+    made = directory_options(CachedConfig(draft_files=str(tmp_path / "drafts")))
+    assert made is not None
+    return made
+
+
+def owner() -> Any:
+    return ray.remote(Owner).options(num_cpus=0).remote()
+
+
+def pid(options: DirectoryOptions) -> int:
+    actor = ray.get_actor(service_name(options), namespace=NAMESPACE)
+    return int(ray.get(actor.ready.remote(options), timeout=30))
+
+
+@contextlib.contextmanager
+def opened(address: str) -> Iterator[DraftFiles]:
+    with contextlib.closing(open_draft_files(CachedConfig(address=address))) as files:
+        until(lambda: files.status().up)
+        yield files
+
+
+def test_one_service_outlives_its_death_and_its_owner(options: DirectoryOptions) -> None:
+    first, second = owner(), owner()
+    address = ray.get(first.start.remote(options), timeout=60)
+    assert ray.get(second.start.remote(options), timeout=60) == address == f"ray:{service_name(options)}"
+    served = pid(options)
+    with opened(address) as files:
+        files.add([continuation(*AFTER, after=TEXT)])
+        until(lambda: files.status().counters["additions"] == 1)
+        os.kill(served, signal.SIGKILL)
+        until(lambda: not files.status().up)
+        files.add([continuation(*AFTER, after=TEXT)])
+        until(lambda: files.status().counters["additions"] == 2)
+        [answer] = found(files, question(*TEXT))
+        assert answer.hits[0].paths[0].count == 2
+        again = pid(options)
+        assert again != served
+        ray.kill(first)  # the service dies with the process that started it, and the other starts one
+        until(lambda: not files.status().up)
+        until(lambda: files.status().up)
+        assert paths(found(files, question(*TEXT)))[0][0] == AFTER
+        assert files.status().counters["reconnects"] == 2
+    assert pid(options) not in {served, again}
+    ray.kill(second)
+
+
+def test_another_node_gets_a_port(options: DirectoryOptions) -> None:
+    keeper = owner()
+    address = ray.get(keeper.start.remote(options), timeout=60)
+    actor = ray.get_actor(address.removeprefix("ray:"), namespace=NAMESPACE)
+    here = service_address(address.removeprefix("ray:"))
+    elsewhere = ray.get(actor.address.remote("another node"), timeout=30)
+    assert here.startswith("unix:")
+    assert elsewhere == ray.get(actor.address.remote("a third"), timeout=30)
+    assert Path(here.removeprefix("unix:")).parent.stat().st_mode & 0o077 == 0
+    for where in (here, elsewhere):
+        with opened(where) as files:
+            files.add([continuation(*AFTER, after=TEXT)])
+            until(lambda: files.status().counters["additions"] == 1)
+    ray.kill(keeper)
+
+
+def test_other_options_are_refused(options: DirectoryOptions) -> None:
+    first, second = owner(), owner()
+    ray.get(first.start.remote(options), timeout=60)
+    other = replace(options, budget_bytes=2**21)
+    with pytest.raises(ValueError, match=r"served already with budget_bytes 1073741824, .*, not budget_bytes 2097152"):
+        ray.get(second.start.remote(other, 0.0), timeout=60)
+    ray.kill(first)
+    assert ray.get(second.start.remote(other), timeout=60)  # once the other has ended, it is free
+    ray.kill(second)
+
+
+def test_a_directory_in_use_is_refused_until_it_is_free(options: DirectoryOptions) -> None:
+    keeper = owner()
+    config = CachedConfig(draft_files=options.directory)
+    with contextlib.closing(open_draft_files(config)), pytest.raises(ValueError, match=options.directory):
+        ray.get(keeper.start.remote(options, 0.0), timeout=60)
+    assert ray.get(keeper.start.remote(options), timeout=60)
+    ray.kill(keeper)
+
+
+def test_without_ray_the_name_is_no_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    with contextlib.closing(open_draft_files(CachedConfig(address="ray:x"))) as files:
+        until(lambda: "can only be found from a process on Ray" in files.status().reason)
+
+
+def test_a_name_that_is_nobodys_is_a_reason(on_ray: None) -> None:
+    with contextlib.closing(open_draft_files(CachedConfig(address="ray:nobody"))) as files:
+        until(lambda: "nobody" in files.status().reason)
+        assert not files.status().up
