@@ -11,7 +11,7 @@ import yaml
 from pydantic import Field, field_validator, model_validator
 
 from drafters.registry import METHODS, resolved
-from services.speculative_config import SpeculativeConfig
+from services.speculative_config import SpeculativeConfig, joined_by_cached
 from services.strict_model import StrictModel
 from verifier.engine_config import EngineConfig
 
@@ -35,7 +35,7 @@ class EngineArgs(StrictModel):
 
     model: `smollm2-135m` (built in), a local directory, or a name on the hub. kv_cache_gib: upper bound of the KV
     cache; what does not fit waits, at most `max_waiting` requests, then 429. speculative_config: keys, the name of a
-    method or `none`.
+    method or `none`. draft_files: a directory, whose draft files compete with what speculative_config names.
     """
 
     model: str = Field(default="smollm2-135m", min_length=1)
@@ -50,6 +50,16 @@ class EngineArgs(StrictModel):
     kv_cache_gib: float = Field(default=4.0, gt=0, allow_inf_nan=False)
     acceptance: Literal["match", "ratio"] = "match"
     speculative_config: SpeculativeConfig | None = None
+    draft_files: str | None = Field(default=None, min_length=1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_draft_files(cls, data: Any) -> Any:
+        """Draft files are one more drafter; said once, they are not said again to whoever copies the options."""
+        if not isinstance(data, dict) or not isinstance(data.get("draft_files"), str) or not data["draft_files"]:
+            return data
+        config = joined_by_cached(data.get("speculative_config"), data["draft_files"])
+        return data | {"speculative_config": config, "draft_files": None}
 
     @field_validator("speculative_config", mode="before")
     @classmethod

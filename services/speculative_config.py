@@ -2,14 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
 from drafters.registry import METHODS, DrafterConfig, names_of, parse_config, parts_of
 from services.strict_model import StrictModel, suggestion
+
+_OF_THE_TRANSPORT = ("transport", "socket", "draft_timeout_s")
+
+
+def joined_by_cached(given: Any, directory: str) -> dict[str, Any]:
+    """What was given as `speculative_config`, in competition with draft files in a directory; these alone where it is
+    none. ValueError where it has draft files already."""
+    cached = {"method": "cached", "draft_files": str(Path(directory).expanduser().absolute())}
+    if given in (None, "none", "null", {}):
+        return cached
+    if isinstance(given, SpeculativeConfig):
+        given = given.model_dump(exclude_none=True)
+    if not isinstance(given, str | Mapping):
+        raise ValueError(f"speculative_config is {given!r}; it must be keys, the name of a method or none")
+    config = {"method": given} if isinstance(given, str) else dict(given)
+    mixed = config if config.get("method") == "mixed" else {"method": "mixed"}
+    alone = {key: value for key, value in config.items() if key not in _OF_THE_TRANSPORT}
+    drafters = list(config.get("drafters", ())) if mixed is config else [alone]
+    if any(each == "cached" or (isinstance(each, dict) and each.get("method") == "cached") for each in drafters):
+        raise ValueError(
+            f"draft_files is {directory!r}, but speculative_config has draft files of its own; give them in one place"
+        )
+    shared = {key: config[key] for key in _OF_THE_TRANSPORT if key in config}
+    return mixed | shared | {"drafters": [*drafters, cached]}
 
 
 class SpeculativeConfig(StrictModel):

@@ -6,6 +6,8 @@ ENGINE_HELP = {
     "speculative_config": "Who guesses ahead; changes the speed, never the text. suffix, another method that "
     'has weights for MODEL, none, or keys as JSON: \'{"method": "dspark", "model": "PATH"}\'. '
     "Default: suffix; for the built-in model, suffix and a trained drafter in competition.",
+    "draft_files": "Directory of draft files: what texts went on with is remembered there, on disk, and drafted where "
+    "prompts come back. Joins the drafters above.",
     "dtype": "Precision of weights and arithmetic. auto: the checkpoint's own, bf16 for the built-in model.",
     "device": "auto takes a GPU where there is one.",
     "threads": "CPU threads of the model. Default: what PyTorch finds.",

@@ -46,6 +46,40 @@ def test_the_name_of_a_method_means_its_defaults() -> None:
     assert EngineArgs.model_validate({"speculative_config": "none"}).speculative_config is None
 
 
+CACHED = {"method": "cached", "draft_files": "/drafts"}
+
+
+@pytest.mark.parametrize(
+    ("given", "methods", "transport"),
+    [
+        (None, ("cached",), None),
+        ("none", ("cached",), None),
+        ("suffix", ("suffix", "cached"), None),
+        ({"method": "suffix", "num_speculative_tokens": 5, "transport": "local"}, ("suffix", "cached"), "local"),
+        (
+            {"method": "mixed", "transport": "grpc", "drafters": ["suffix", "eagle3"]},
+            ("suffix", "eagle3", "cached"),
+            "grpc",
+        ),
+    ],
+)
+def test_draft_files_compete_with_the_drafters_there_are(
+    given: object, methods: tuple[str, ...], transport: str | None
+) -> None:
+    args = EngineArgs.model_validate({"draft_files": "/drafts", "speculative_config": given})
+    again = EngineArgs.model_validate(args.model_dump())
+    for each in (args.speculative_config, again.speculative_config):
+        assert each is not None
+        assert (each.methods, each.transport) == (methods, transport)
+    assert args.speculative_config == again.speculative_config
+
+
+def test_draft_files_are_given_in_one_place() -> None:
+    for given in (CACHED, {"method": "mixed", "drafters": ["suffix", CACHED]}):
+        with pytest.raises(ValidationError, match=r"'/other'.*in one place"):
+            EngineArgs.model_validate({"draft_files": "/other", "speculative_config": given})
+
+
 @pytest.mark.parametrize(
     ("options", "parts"),
     [
