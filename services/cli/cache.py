@@ -8,6 +8,7 @@ from services.cli.cache_build import build
 from services.cli.cache_inspect import inspect
 from services.cli.cache_ls import ls
 from services.cli.cache_prune import prune
+from services.cli.cache_serve import serve
 from services.cli.cache_transfer import export, import_
 
 cache = typer.Typer(
@@ -21,3 +22,4 @@ cache.command()(build)
 cache.command()(export)
 cache.command("import")(import_)
 cache.command()(prune)
+cache.command()(serve)

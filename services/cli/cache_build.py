@@ -47,7 +47,7 @@ def build_flags() -> list[Flag]:
 
 
 @one_line_errors
-@with_options([*build_flags(), *engine_flags()])
+@with_options([*build_flags(), *(flag for flag in engine_flags() if flag.name != "draft_files")])
 def build(
     *,
     model: ModelArgument = None,

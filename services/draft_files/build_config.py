@@ -64,7 +64,7 @@ def _parts(given: Any) -> tuple[dict[str, Part], dict[str, Any]]:
 def _stored(part: Part, directory: Path) -> dict[str, Any]:
     """The keys of the part that stores drafts."""
     named = part.get("draft_files", part.get("address"))
-    if named is not None and Path(str(named)) != directory:
+    if named is not None and Path(str(named)).expanduser().absolute() != directory.expanduser().absolute():
         raise ValueError(
             f"speculative_config: cached names {named!r}, but --draft-files is {str(directory)!r}; name one"
         )
