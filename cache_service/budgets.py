@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from cache_service.header import HEADER_BYTES
 
 SEGMENTS = 16  # full ones that the smaller budget has room for
-MAX_SEGMENT_BYTES = 64 * 2**20
+MAX_SEGMENT_BYTES = 64 * 2**20  # what is copied at once; more where the budget would have too many
+MAX_SEGMENTS = 256
 MIN_BYTES = 2**20
 _HEADERS = 4  # of files that an append and a compaction may begin, and what else a directory holds
 
@@ -28,7 +29,8 @@ class Budgets:
     @property
     def segment_bytes(self) -> int:
         """Of a full draft file."""
-        return min(self.budget_bytes // SEGMENTS, self.tenant_budget_bytes // SEGMENTS, MAX_SEGMENT_BYTES)
+        most = max(MAX_SEGMENT_BYTES, self.budget_bytes // MAX_SEGMENTS)
+        return min(self.budget_bytes // SEGMENTS, self.tenant_budget_bytes // SEGMENTS, most)
 
     @property
     def limit(self) -> int:

@@ -33,6 +33,11 @@ class Walk:
     end: int
     damaged: int
 
+    @property
+    def frame_sizes(self) -> NDArray[np.int64]:
+        """Of whole frames, in bytes."""
+        return PAYLOAD_AT + ((self.sizes + 7) & ~7)
+
 
 def frame_bytes(size: int) -> int:
     """Of a frame whose payload has `size` bytes."""

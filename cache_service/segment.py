@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import mmap
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 from cache_service import disk
 from cache_service.frames import Walk, align, frame, walk
 from cache_service.header import HEADER_BYTES, begins_header, decode_header, encode_header
+from cache_service.maps import Map
 from protos.draft_files import Namespace
 
 SUFFIX = ".draft"
@@ -30,7 +30,7 @@ class Segment:
         self.number = int(path.stem)
         self.num_bytes = num_bytes
         self.sealed = False
-        self._view = memoryview(b"")
+        self._map = Map(path)
 
     @classmethod
     def create(cls, folder: Path, number: int, namespace: Namespace) -> Segment:
@@ -92,17 +92,17 @@ class Segment:
 
     def view(self) -> memoryview:
         """The whole file, mapped. What was appended later is seen by views that are taken later."""
-        view = self._view
-        if len(view) < self.num_bytes:
-            with self.path.open("rb") as file:
-                view = memoryview(mmap.mmap(file.fileno(), self.num_bytes, access=mmap.ACCESS_READ))
-            self._view = view
-        return view
+        return self._map.view(self.num_bytes)
+
+    def keep_mapped(self) -> None:
+        """So that it stays readable, although another process may unlink it."""
+        self._map.view_for_good(self.num_bytes)
 
     def unmap(self) -> None:
-        """Gives back the map, and the file descriptor it holds, until the next view."""
-        self._view = memoryview(b"")
+        """Until the next view."""
+        self._map.close()
 
     def unlink(self) -> None:
         """Removes the file. Views taken before stay readable."""
+        self._map.close()
         self.path.unlink(missing_ok=True)

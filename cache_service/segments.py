@@ -131,6 +131,8 @@ def segment_paths(folder: Path) -> list[Path]:
 
 
 def _read(segment: Segment, *, read_only: bool) -> Opened:
+    if read_only:
+        segment.keep_mapped()
     found = segment.walk()
     view = segment.view()
     places = (found.starts + PAYLOAD_AT).tolist()
@@ -138,12 +140,12 @@ def _read(segment: Segment, *, read_only: bool) -> Opened:
     keep = well_formed(heads, found.sizes, segment.namespace.width)
     if not keep.all():
         _log.warning("%s: %d records are not well formed and are left out", segment.path, int((~keep).sum()))
-    if not read_only:  # who only reads keeps the map: the file may be compacted away meanwhile
+    if not read_only:
         segment.cut(found.end)
         segment.unmap()
     entries = np.zeros(int(keep.sum()), ENTRY)
     entries["start"] = found.starts[keep] // 8
-    entries["size"] = [frame_bytes(size) for size in found.sizes[keep].tolist()]
+    entries["size"] = found.frame_sizes[keep]
     entries["segment"] = segment.number
     entries["featured"] = heads["width"][keep] > 0
     return entries, heads[keep]

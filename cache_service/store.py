@@ -76,6 +76,9 @@ class Store:
 
     def shelf(self, namespace: Namespace) -> Shelf:
         """The shelf of a namespace. It has files once it has a record."""
+        known = self._shelves.get(namespace)
+        if known is not None:
+            return known
         with self.writing:
             if namespace not in self._shelves:
                 made = Shelf(namespace, self.directory / directory_name(namespace), self)
@@ -85,8 +88,7 @@ class Store:
 
     def shelves(self) -> list[Shelf]:
         """Those with files."""
-        with self.writing:
-            return [shelf for shelf in self._shelves.values() if shelf.num_bytes]
+        return [shelf for shelf in self._all() if shelf.num_bytes]
 
     @property
     def num_bytes(self) -> int:
@@ -94,7 +96,9 @@ class Store:
         return sum(shelf.num_bytes for shelf in self.shelves())
 
     def on_evict(self, listener: Callable[[Namespace, Rows], None]) -> None:
-        """`listener` is told which rows had to make room, by whatever thread made it."""
+        """`listener` is told which rows had to make room, by the thread that made it. It must not wait for others:
+        nobody can write meanwhile.
+        """
         self._listeners.append(listener)
 
     def drop(self, namespace: Namespace) -> None:
