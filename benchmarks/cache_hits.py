@@ -86,14 +86,14 @@ class _Race:
                     self._answer_past(name, session, workload.past)
             by_kind: dict[Kind, dict[str, list[Answered]]] = {}
             for share, visits in workload.traffic.items():
-                where = {"dtype": self.dtype, "repeats %": share}
+                where = {"repeats %": share}
                 answered = self._take_turns(sessions, visits)
                 tables.compare(where, answered)
-                tables.add("by share of repeats", where, answered)
+                tables.add(f"by share of repeats, {self.dtype}", where, answered)
                 for name, each in ((name, each) for name, own in answered.items() for each in own):
                     by_kind.setdefault(each.visit.kind, {}).setdefault(name, []).append(each)
             for kind in Kind:
-                tables.add("by kind of repeat", {"dtype": self.dtype, "kind": kind.value}, by_kind.get(kind, {}))
+                tables.add(f"by kind of repeat, {self.dtype}", {"kind": kind.value}, by_kind.get(kind, {}))
             return {name: self._add_files(name, session) for name, session in sessions.items() if session.pretriever}
 
     def reopen(self, name: str, directory: Path, namespace: Namespace) -> None:

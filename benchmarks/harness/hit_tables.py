@@ -49,7 +49,7 @@ class HitTables:
         for name, own in answered.items():
             row = dict(where) | {"drafter": name, "visits": len(own)} | _costs(own)
             ratio, bounds = _speed_ratio(own, answered[PLAIN])
-            row |= {"over none": ratio, "95 %": bounds}
+            row |= {"over none": ratio, "95 %": None if name == PLAIN else bounds}
             rival = self._without.get(name, "")
             if rival in answered:
                 ratio, bounds = _speed_ratio(own, answered[rival])
@@ -76,7 +76,7 @@ def _costs(answered: Sequence[Answered]) -> dict[str, object]:
     return {
         "tokens/verification": tokens / sum(each.run.verifications for each in answered),
         "ms/token": sum(each.ms for each in answered) / tokens,
-        "of it storing": sum(each.stored_ms for each in answered) / tokens,
+        "storing": sum(each.stored_ms for each in answered) / tokens,
         "draft ms/step": sum(each.draft_seconds for each in stats) * 1e3 / sum(each.steps for each in stats),
     }
 

@@ -23,7 +23,6 @@ DOCUMENT_PHRASES = 20
 TOPICS = 1000
 NOISES = 65_536
 ONCE = 1 / 7
-ADDED_TOGETHER = 1000
 SHARED = 16  # last tokens of what is alike
 ZIPF = 1.1
 NAMESPACE = Namespace(
@@ -61,10 +60,10 @@ class Stream:
             feature=self._directions[topic] + self._noises[number % NOISES],
         )
 
-    def continuations(self, start: int, stop: int) -> Iterator[list[Continuation]]:
-        """How it goes on at places start..stop-1, at most ADDED_TOGETHER at a time."""
-        for first in range(start, stop, ADDED_TOGETHER):
-            yield [self._continuation(number) for number in range(first, min(first + ADDED_TOGETHER, stop))]
+    def continuations(self, start: int, stop: int, *, together: int) -> Iterator[list[Continuation]]:
+        """How it goes on at places start..stop-1, at most `together` at a time."""
+        for first in range(start, stop, together):
+            yield [self._continuation(number) for number in range(first, min(first + together, stop))]
 
     def commonest_end(self, count: int) -> Tokens:
         """The GRAM tokens that most of the first `count` places come after."""
