@@ -1,4 +1,4 @@
-"""The FAISS index of prefix features: an inverted file of float16 vectors by inner product."""
+"""InvertedFile: the FAISS index of prefix features, float16 vectors by inner product in lists of what is near."""
 
 from __future__ import annotations
 
@@ -17,6 +17,9 @@ PROBES = 16  # lists of a larger index that are searched
 TRAINING_ROWS = 32  # for each list
 ROUNDS = 8  # of k-means
 MAX_BITMAP_BYTES = 1 << 20
+GPU_NEAREST = 1024  # found on a GPU, which cannot search among given rows, to choose those from
+
+Vectors32 = NDArray[np.float32]  # [n, width], of length 1
 
 
 def num_lists(num_rows: int) -> int:
@@ -24,17 +27,60 @@ def num_lists(num_rows: int) -> int:
     return 1 if num_rows <= EXACT_ROWS else 1 << round(np.log2(num_rows) / 2)
 
 
-def made_for(num_rows: int, sample: NDArray[np.float32]) -> Any:
-    """An empty index with lists for `num_rows` unit vectors such as these; with one where these are too few to tell."""
-    width = sample.shape[1]
-    lists = num_lists(num_rows) if len(sample) >= num_lists(num_rows) else 1
-    quantizer = faiss.IndexFlatIP(width)
-    kind = faiss.ScalarQuantizer.QT_fp16
-    index = faiss.IndexIVFScalarQuantizer(quantizer, width, lists, kind, faiss.METRIC_INNER_PRODUCT)
-    index.by_residual = False
-    index.cp.spherical, index.cp.niter, index.cp.min_points_per_centroid = True, ROUNDS, 1
-    index.train(sample if lists > 1 else np.ones((1, width), np.float32))
-    return index
+class InvertedFile:
+    """With lists for `num_rows` vectors such as `sample`; with one list where these are too few to tell.
+
+    One that has many lists is on the GPU where FAISS sees one. Not thread-safe.
+    """
+
+    def __init__(self, num_rows: int, sample: Vectors32) -> None:
+        width = sample.shape[1]
+        lists = num_lists(num_rows) if len(sample) >= num_lists(num_rows) else 1
+        quantizer = faiss.IndexFlatIP(width)
+        kind = faiss.ScalarQuantizer.QT_fp16
+        self._index: Any = faiss.IndexIVFScalarQuantizer(quantizer, width, lists, kind, faiss.METRIC_INNER_PRODUCT)
+        self._index.by_residual = False
+        self._entry_bytes = int(self._index.code_size) + 8
+        self._gpu: Any = None  # what FAISS holds there
+        if lists > 1 and faiss.get_num_gpus():
+            self._gpu = faiss.StandardGpuResources()
+            self._index = faiss.index_cpu_to_gpu(self._gpu, 0, self._index)
+        self._index.cp.niter, self._index.cp.min_points_per_centroid = ROUNDS, 1
+        self._lists = lists
+        with one_thread():
+            self._index.train(sample if lists > 1 else np.ones((1, width), np.float32))
+
+    def __len__(self) -> int:
+        """Vectors, of the living and of the dead."""
+        return int(self._index.ntotal)
+
+    @property
+    def kind(self) -> str:
+        """`exact` with one list, else `ivf`, or `ivf on gpu`."""
+        if self._lists == 1:
+            return "exact"
+        return "ivf" if self._gpu is None else "ivf on gpu"
+
+    @property
+    def num_bytes(self) -> int:
+        """Of the vectors and their rows."""
+        return self._entry_bytes * len(self)
+
+    def add(self, vectors: Vectors32, rows: Rows) -> None:
+        with one_thread():
+            self._index.add_with_ids(vectors, rows)
+
+    def search(self, vector: Vectors32, k: int, among: Rows | None) -> tuple[Rows, Vectors32]:
+        """At most `k` rows and their inner products with `vector` [width], the highest first; of `among`, or of all."""
+        by_gpu = among is not None and self._gpu is not None
+        selector = None if among is None or by_gpu else only(among)
+        parameters = faiss.SearchParametersIVF(nprobe=PROBES, sel=selector)  # type: ignore[call-arg]
+        with one_thread():
+            products, rows = self._index.search(vector[None], GPU_NEAREST if by_gpu else k, params=parameters)
+        there = rows[0] >= 0
+        if among is not None and by_gpu:
+            there &= np.isin(rows[0], among)
+        return rows[0][there][:k], products[0][there][:k]
 
 
 def only(rows: Rows) -> Any:

@@ -59,7 +59,7 @@ class _Searched:
 
 
 class Pretriever:
-    """One thread adds or credits at a time, the others wait for it; look-ups wait for nobody.
+    """One thread adds at a time, others that add wait for it; look-ups and credits wait for nobody.
 
     But the first use of a namespace builds its indexes from its shelf, and whoever asks then waits for them.
     """
@@ -109,11 +109,10 @@ class Pretriever:
     def credit(self, earned: Iterable[Credit]) -> None:
         """Counts tokens for the prefixes they were drafted from; one that was evicted meanwhile gets nothing."""
         for item in earned:
-            searched = self._searched_of(item.namespace)
-            with self._writing:
-                row = searched.shelf.row_of(item.digest)
-                if row is not None:
-                    searched.shelf.touch(row, accepted=item.accepted)
+            shelf = self._searched_of(item.namespace).shelf
+            row = shelf.row_of(item.digest)
+            if row is not None:
+                shelf.touch(row, accepted=item.accepted)
 
     def metrics(self) -> dict[Namespace, NamespaceMetrics]:
         """Of each namespace used since the start."""
@@ -167,6 +166,7 @@ class Pretriever:
     def _add(self, searched: _Searched, items: Sequence[tuple[Continuation, Unit | None]]) -> None:
         shelf = searched.shelf
         changed: dict[bytes, Record] = {}
+        superseded = 0
         for item, feature in items:
             if len(item.tokens) < MIN_TOKENS:
                 searched.short += 1
@@ -182,9 +182,9 @@ class Pretriever:
                 shelf.count(row, taken.place)
             else:
                 half = _half(feature) if old.feature is None else old.feature
+                superseded += stored is not None
                 changed[digest] = replace(old, paths=taken.paths, feature=half)
         if changed:
-            superseded = sum(shelf.row_of(digest) is not None for digest in changed)
             rows = shelf.append(list(changed.values()))
             searched.index.note_dead(superseded)
             searched.index.add(np.array(rows, np.int64))

@@ -14,7 +14,7 @@ from cache_service.shelf import Shelf
 from cache_service.vectors import Cosines, Unit, Vectors
 from protos.draft_files import Prefix
 
-BUILD_ROWS = 65536  # contexts that are read at once
+BUILD_ROWS = 1 << 18  # contexts that are read at once
 MAX_CROWD = 1024  # rows that end with the same n-gram, the newest, among which vectors choose
 MIN_SHARE_DEAD = 0.25  # of all rows, before the n-grams forget the dead
 

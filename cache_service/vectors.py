@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import logging
 import threading
-from typing import Any
 
 import faiss
 import numpy as np
 from numpy.typing import NDArray
 
 from cache_service.hash_index import Rows
-from cache_service.inverted_file import EXACT_ROWS, PROBES, TRAINING_ROWS, made_for, num_lists, one_thread, only
+from cache_service.inverted_file import EXACT_ROWS, TRAINING_ROWS, InvertedFile, num_lists
 from cache_service.shelf import Shelf
 
 FEW_ROWS = 128  # are ranked without an index
@@ -47,7 +46,7 @@ class Vectors:
         self._shelf = shelf
         self._width = shelf.namespace.width
         self._lock = threading.Lock()
-        self._index: Any = None  # faiss.IndexIVFScalarQuantizer
+        self._index: InvertedFile | None = None
         self._most = EXACT_ROWS  # that the index may grow to
         self._maker: threading.Thread | None = None
         self._later: list[Rows] = []  # came while an index is made, which has to learn of them
@@ -56,19 +55,15 @@ class Vectors:
 
     @property
     def kind(self) -> str:
-        """`none` in a namespace without features, `making` before the first index of many lists, `exact` or `ivf`."""
+        """`none` in a namespace without features, `making` before the first index, else see InvertedFile."""
         if not self._width:
             return "none"
-        index = self._index
-        if index is None:
-            return "making"
-        return "exact" if index.nlist == 1 else "ivf"
+        return "making" if self._index is None else self._index.kind
 
     @property
     def num_bytes(self) -> int:
         """Memory of the vectors and their numbers."""
-        index = self._index
-        return 0 if index is None else int(index.ntotal) * (int(index.code_size) + 8)
+        return 0 if self._index is None else self._index.num_bytes
 
     def add(self, rows: Rows) -> None:
         """One thread at a time."""
@@ -77,11 +72,11 @@ class Vectors:
         for start in range(0, len(rows), ADD_ROWS):
             some = rows[start : start + ADD_ROWS]
             features, featured = self._read(some)
-            with self._lock, one_thread():
+            with self._lock:
                 if self._maker is not None:
                     self._later.append(some)
                 if self._index is not None:
-                    self._index.add_with_ids(features, featured)
+                    self._index.add(features, featured)
         if self._maker is None and self._is_outgrown():
             self._renew()
 
@@ -108,21 +103,18 @@ class Vectors:
             found = self._search(feature, 2 * k, None)  # some are dead
             lives = self._shelf.alive(np.fromiter(found, np.int64, len(found)))
             return dict([item for item, alive in zip(found.items(), lives.tolist(), strict=True) if alive][:k])
-        found = self._search(feature, k, only(among)) if len(among) > FEW_ROWS else {}
+        found = self._search(feature, k, among) if len(among) > FEW_ROWS else {}
         if len(found) < min(k, len(among)):
             found |= self.rank(feature, among[:FEW_ROWS], k)
             found = dict(sorted(found.items(), key=_highest_first)[:k])
         return found
 
-    def _search(self, feature: Unit, k: int, selector: Any) -> Cosines:
-        """What the index finds, of what a selector lets through."""
+    def _search(self, feature: Unit, k: int, among: Rows | None) -> Cosines:
         if self._index is None:
             return {}
-        parameters = faiss.SearchParametersIVF(nprobe=PROBES, sel=selector)  # type: ignore[call-arg]
-        with self._lock, one_thread():
-            cosines, rows = self._index.search(feature[None], k, params=parameters)
-        there = rows[0] >= 0
-        return dict(zip(rows[0][there].tolist(), cosines[0][there].tolist(), strict=True))
+        with self._lock:
+            rows, cosines = self._index.search(feature, k, among)
+        return dict(zip(rows.tolist(), cosines.tolist(), strict=True))
 
     def settle(self) -> None:
         """Waits until no index is being made."""
@@ -142,7 +134,7 @@ class Vectors:
         return features[featured].astype(np.float32), rows[featured]
 
     def _is_outgrown(self) -> bool:
-        total = len(self._shelf) if self._index is None else int(self._index.ntotal)
+        total = len(self._shelf) if self._index is None else len(self._index)
         return total > self._most or total > 2 * len(self._shelf) + READ_ROWS
 
     def _renew(self) -> None:
@@ -158,8 +150,7 @@ class Vectors:
 
     def _make_apart(self, rows: Rows) -> None:
         try:
-            with one_thread():
-                self._make(rows)
+            self._make(rows)
         except Exception:
             log.exception("no vector index for %d prefixes: the index before, or n-grams alone, stay", len(rows))
             self._most = 2 * len(rows)  # before it is tried again
@@ -168,18 +159,18 @@ class Vectors:
 
     def _make(self, rows: Rows) -> None:
         sample = np.random.default_rng(0).permutation(rows)[: TRAINING_ROWS * num_lists(len(rows))]
-        index = made_for(len(rows), self._read(np.sort(sample))[0])
+        index = InvertedFile(len(rows), self._read(np.sort(sample))[0])
         waiting = [rows]
         while waiting and not self._closed:
             for some in waiting:
                 for start in range(0, len(some), READ_ROWS):
                     features, featured = self._read(some[start : start + READ_ROWS])
-                    index.add_with_ids(features, featured)
+                    index.add(features, featured)
             with self._lock:
                 waiting, self._later = self._later, []
                 if not waiting:
                     self._index = index
-                    self._most = EXACT_ROWS if index.nlist == 1 else GROWTH * len(rows)
+                    self._most = EXACT_ROWS if index.kind == "exact" else GROWTH * len(rows)
 
 
 def _highest_first(item: tuple[int, float | None]) -> float:

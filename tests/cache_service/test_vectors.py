@@ -38,7 +38,8 @@ def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
 def features(count: int, seed: int = 0) -> np.ndarray:
     """Unit vectors around a few directions."""
     rng = np.random.default_rng(seed)
-    around = rng.standard_normal((8, WIDTH))[rng.integers(0, 8, count)] + 0.3 * rng.standard_normal((count, WIDTH))
+    centers = np.random.default_rng(99).standard_normal((8, WIDTH))
+    around = centers[rng.integers(0, 8, count)] + 0.3 * rng.standard_normal((count, WIDTH))
     return (around / np.linalg.norm(around, axis=1, keepdims=True)).astype(np.float16)
 
 
@@ -118,12 +119,12 @@ def test_rows_that_come_while_an_index_is_made_are_in_it(store: Store, monkeypat
     index = Vectors(shelf)
     late: list[int] = []
 
-    def made_for(num_rows: int, sample: np.ndarray) -> object:
+    def made(num_rows: int, sample: np.ndarray) -> object:
         late.extend(put(shelf, values[600:], first=600).tolist())
         index.add(np.array(late))
-        return inverted_file.made_for(num_rows, sample)
+        return inverted_file.InvertedFile(num_rows, sample)
 
-    monkeypatch.setattr(vectors, "made_for", made_for)
+    monkeypatch.setattr(vectors, "InvertedFile", made)
     index.add(put(shelf, values[400:600], first=400))
     index.settle()
     assert index.kind == "ivf"
@@ -140,7 +141,7 @@ def test_an_index_that_cannot_be_made_leaves_the_one_before(
     shelf = store.shelf(HOME)
     put(shelf, values[:400])
     index = Vectors(shelf)
-    monkeypatch.setattr(vectors, "made_for", lambda num_rows, sample: 1 / 0)
+    monkeypatch.setattr(vectors, "InvertedFile", lambda num_rows, sample: 1 / 0)
     for start in (400, 550):
         index.add(put(shelf, values[start : start + 150], first=start))
         index.settle()
@@ -218,3 +219,39 @@ def test_one_thread_gives_the_others_back() -> None:
 
 def test_a_unit_has_length_one() -> None:
     assert unit(np.array([3, 4], np.float32), 2).tolist() == pytest.approx([0.6, 0.8])
+
+
+class Gpu:
+    """A GPU for FAISS: it searches as the CPU does, but not among given rows."""
+
+    def __init__(self, resources: object, device: int, index: faiss.Index) -> None:
+        self._index, self.cp = index, index.cp
+        self.train, self.add_with_ids = index.train, index.add_with_ids
+
+    @property
+    def ntotal(self) -> int:
+        return self._index.ntotal
+
+    def search(self, sought: np.ndarray, k: int, *, params: faiss.SearchParametersIVF) -> tuple[np.ndarray, np.ndarray]:
+        assert params.sel is None
+        return self._index.search(sought, k, params=params)
+
+
+@pytest.mark.usefixtures("few_are_many")
+def test_many_lists_go_to_a_gpu(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(faiss, "get_num_gpus", lambda: 1)
+    monkeypatch.setattr(faiss, "StandardGpuResources", object, raising=False)
+    monkeypatch.setattr(faiss, "index_cpu_to_gpu", Gpu, raising=False)
+    values = features(3000)
+    shelf = store.shelf(HOME)
+    put(shelf, values)
+    index = Vectors(shelf)
+    index.settle()
+    assert index.kind == "ivf on gpu"
+    for sought in features(20, seed=1).astype(np.float32):
+        assert len(set(index.nearest(sought, 10)) & set(truth(values, sought, np.arange(3000))[:10])) >= 8
+        among = np.arange(2999, 0, -3)
+        found = index.nearest(sought, 10, among=among)
+        assert len(found) == 10
+        assert set(found) <= set(among.tolist())
+        assert len(set(found) & set(truth(values, sought, among)[:10])) >= 8
