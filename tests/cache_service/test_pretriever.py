@@ -13,7 +13,7 @@ import pytest
 
 from cache_service import vectors
 from cache_service.pretriever import Pretriever
-from cache_service.shelf_index import Stages
+from cache_service.shelf_index import Stages, ranked
 from cache_service.store import Store
 from protos.draft_files import MAX_PATH, MAX_PATHS, Continuation, Credit, Findings, Namespace, Path, Prefix, Question
 
@@ -314,3 +314,8 @@ def test_a_bad_feature_is_refused_and_nothing_is_taken_in(pretriever: Pretriever
 def test_numbers_that_make_no_sense_are_refused(store: Store, options: dict[str, float], told: str) -> None:
     with pytest.raises(ValueError, match=told):
         Pretriever(store, **options)
+
+
+def test_ranked_by_match_then_cosine_then_as_they_were() -> None:
+    assert ranked([4, 16, 16, 4, 16, 4], [0.9, 0.1, 0.5, None, 0.5, 0.9]) == [2, 4, 1, 0, 5, 3]
+    assert ranked([], []) == []
