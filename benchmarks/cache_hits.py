@@ -98,8 +98,7 @@ class _Race:
 
     def reopen(self, name: str, directory: Path, namespace: Namespace) -> None:
         """What it takes to open the draft files that a contestant left."""
-        store, pretriever, opening = opened(directory, namespace)
-        with store:
+        with opened(directory, namespace) as (pretriever, opening):
             held = pretriever.metrics()[namespace]
         row = {"dtype": self.dtype, "drafter": name, "prefixes": held.records, "bytes on disk": held.num_bytes}
         times = {"files open ms": opening.store_ms, "can be asked ms": opening.ready_ms}

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import grpc
 
-from benchmarks.harness.cache_process import BUDGET_BYTES, CacheProcess, Opening, opened, settle
+from benchmarks.harness.cache_process import BUDGET_BYTES, CacheProcess, Opening, opened
 from benchmarks.harness.options import make_parser, read_options
 from benchmarks.harness.report import Report
 from benchmarks.harness.synthetic_prefixes import NAMESPACE, Asked, Stream, asked_prefixes
@@ -79,11 +79,13 @@ def _check_room(directory: Path, size: int) -> None:
 def _insert(report: Report, directory: Path, stream: Stream, start: int, stop: int) -> None:
     """Adds the places from `start` on, most of them in bulk, and the last as finished answers come: a few at a time."""
     alone = stop - ANSWER * min(ANSWERS, (stop - start) // (2 * ANSWER))
-    with Store.open(directory, budget_bytes=BUDGET_BYTES) as store:
-        pretriever = Pretriever(store, min_similarity=0.0)
+    with (
+        Store.open(directory, budget_bytes=BUDGET_BYTES) as store,
+        closing(Pretriever(store, min_similarity=0.0)) as pretriever,
+    ):
         bulk_ms = _added(pretriever, stream.continuations(start, alone, together=BULK))
         answer_ms = _added(pretriever, stream.continuations(alone, stop, together=ANSWER))
-        settle(pretriever, NAMESPACE)
+        pretriever.settle()
         held = pretriever.metrics()[NAMESPACE]
     if held.records != stop:
         raise AssertionError(f"{held.records} prefixes are stored after {stop} were added")
@@ -105,8 +107,7 @@ def _added(pretriever: Pretriever, parts: Iterator[list[Continuation]]) -> list[
 
 
 def _ask_here(report: Report, directory: Path, size: int, asking: Asking) -> None:
-    store, pretriever, opening = opened(directory, NAMESPACE)
-    with store:
+    with opened(directory, NAMESPACE) as (pretriever, opening):
         _add_opening(report, size, HERE, opening)
         _add_times(report, size, HERE, asking, lambda one: pretriever.look_up([one])[0])
         with closing(LocalDraftFiles(pretriever)) as files:

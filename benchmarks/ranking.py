@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import product
@@ -132,22 +133,24 @@ def _judged(
     """Every place of every text asked about, searched for in the stored ones by a real pretriever."""
     kept = [each for text in stored for each in text.continuations(layer, pooling)]
     beginnings = {each.tokens[:RIGHT] for each in kept}
+    places = [(number, each) for number, text in enumerate(asked) for each in text.continuations(layer, pooling)]
+    judged: dict[Stages, list[Judged]] = {}
     with Store.open(folder, budget_bytes=BUDGET_BYTES) as store:
-        Pretriever(store, min_similarity=-1).add(kept)
-        found: dict[Stages, list[Judged]] = {}
+        with closing(Pretriever(store, min_similarity=-1)) as pretriever:
+            pretriever.add(kept)
         for stages in Stages:
-            pretriever = Pretriever(store, min_similarity=-1, max_candidates=MOST, max_hits=MOST, stages=stages)
-            found[stages] = [
-                Judged(
-                    text=number,
-                    kind=text.visit.kind.value,
-                    candidates=_candidates(pretriever, place),
-                    possible=place.tokens[:RIGHT] in beginnings,
-                )
-                for number, text in enumerate(asked)
-                for place in text.continuations(layer, pooling)
-            ]
-    return found
+            searching = Pretriever(store, min_similarity=-1, max_candidates=MOST, max_hits=MOST, stages=stages)
+            with closing(searching):
+                judged[stages] = [
+                    Judged(
+                        text=number,
+                        kind=asked[number].visit.kind.value,
+                        candidates=_candidates(searching, place),
+                        possible=place.tokens[:RIGHT] in beginnings,
+                    )
+                    for number, place in places
+                ]
+    return judged
 
 
 def _candidates(pretriever: Pretriever, place: Continuation) -> tuple[Candidate, ...]:

@@ -8,6 +8,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
@@ -37,28 +39,25 @@ class Opening:
     memory_mib: float
 
 
-def opened(directory: Path, namespace: Namespace) -> tuple[Store, Pretriever, Opening]:
-    """The draft files of a directory, ready for questions about a namespace."""
+@contextmanager
+def opened(directory: Path, namespace: Namespace) -> Iterator[tuple[Pretriever, Opening]]:
+    """The draft files of a directory, ready for questions about a namespace; closed at the end."""
     memory, start = status_mib("RssAnon"), time.perf_counter()
-    store = Store.open(directory, budget_bytes=BUDGET_BYTES)
-    at_store = time.perf_counter()
-    pretriever = Pretriever(store, min_similarity=0.0)
-    pretriever.look_up([Question(request_id="", namespace=namespace, prefix=NOWHERE)])
-    at_ready = time.perf_counter()
-    settle(pretriever, namespace)
-    opening = Opening(
-        store_ms=(at_store - start) * 1e3,
-        ready_ms=(at_ready - start) * 1e3,
-        settled_ms=(time.perf_counter() - start) * 1e3,
-        memory_mib=status_mib("RssAnon") - memory,
-    )
-    return store, pretriever, opening
-
-
-def settle(pretriever: Pretriever, namespace: Namespace) -> None:
-    """Waits until the vectors' first index is made."""
-    while pretriever.metrics()[namespace].kind == "making":
-        time.sleep(0.01)
+    with Store.open(directory, budget_bytes=BUDGET_BYTES) as store:
+        at_store = time.perf_counter()
+        with closing(Pretriever(store, min_similarity=0.0)) as pretriever:
+            pretriever.look_up([Question(request_id="", namespace=namespace, prefix=NOWHERE)])
+            at_ready = time.perf_counter()
+            pretriever.settle()
+            yield (
+                pretriever,
+                Opening(
+                    store_ms=(at_store - start) * 1e3,
+                    ready_ms=(at_ready - start) * 1e3,
+                    settled_ms=(time.perf_counter() - start) * 1e3,
+                    memory_mib=status_mib("RssAnon") - memory,
+                ),
+            )
 
 
 class CacheProcess:
@@ -99,13 +98,12 @@ def main() -> None:
     parser.add_argument("directory", type=Path)
     parser.add_argument("address")
     given = parser.parse_args()
-    store, pretriever, opening = opened(given.directory, NAMESPACE)
-    server = CacheServer(pretriever, given.address)
-    server.start()
-    print(json.dumps(asdict(opening)), flush=True)
-    sys.stdin.read()
-    server.stop()
-    store.close()
+    with opened(given.directory, NAMESPACE) as (pretriever, opening):
+        server = CacheServer(pretriever, given.address)
+        server.start()
+        print(json.dumps(asdict(opening)), flush=True)
+        sys.stdin.read()
+        server.stop()
 
 
 if __name__ == "__main__":

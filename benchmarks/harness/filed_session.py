@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -156,7 +156,8 @@ class FiledSession:
         for part in parts_of(config):
             if isinstance(part, CachedConfig):
                 store = self._closing.enter_context(Store.open(directory, budget_bytes=BUDGET_BYTES))
-                self.pretriever = TimedPretriever(Pretriever(store, min_similarity=part.min_similarity))
+                pretriever = self._closing.enter_context(closing(Pretriever(store, min_similarity=part.min_similarity)))
+                self.pretriever = TimedPretriever(pretriever)
                 self._files = WatchedFiles(LocalDraftFiles(self.pretriever))
                 self._closing.callback(self._files.close)
                 context = replace(context, draft_files=self._files)
