@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cache_service.eviction import least_recent
+from cache_service.header import HEADER_BYTES
 from cache_service.row_table import Rows
 from cache_service.shelf import Shelf
 from cache_service.store import Store
@@ -45,7 +46,8 @@ def chosen(store: Store, wish: Wish) -> list[tuple[Shelf, Rows]]:
     old = [(shelf, _unused(shelf, wish.unused_since)) for shelf in shelves] if wish.unused_since is not None else []
     if wish.budget_bytes is None:
         return old
-    over = sum(shelf.live_bytes for shelf in shelves) - wish.budget_bytes
+    needed = sum(shelf.live_bytes + HEADER_BYTES + shelf.counters.num_bytes for shelf in shelves)
+    over = needed - wish.budget_bytes
     # Those that are old are the least recently used ones: the larger of the two choices holds the other.
     beyond = least_recent(shelves, over) if over > 0 else []
     return max(old, beyond, key=count)

@@ -6,6 +6,7 @@ import hashlib
 from array import array
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from cache_service.destination import Destination
@@ -110,18 +111,19 @@ class Builder:
 
     def run(self, plan: Plan) -> Iterator[int]:
         """Does it; how many tokens each task took, once it is done for good. RuntimeError where one fails."""
-        files = DirectDraftFiles(Pretriever(self._store, min_similarity=self._config.cached.min_similarity))
-        filing = Filing(files=files, namespace=self.namespace, max_paths=MAX_PATHS // plan.paths)
-        author = author_of(self._config, self.target, filing)
         by_id = {task.request.request_id: task for task in plan.tasks}
-        try:
+        with ExitStack() as opened:
+            pretriever = Pretriever(self._store, min_similarity=self._config.cached.min_similarity)
+            opened.callback(pretriever.close)
+            files = DirectDraftFiles(pretriever)
+            filing = Filing(files=files, namespace=self.namespace, max_paths=MAX_PATHS // plan.paths)
+            author = author_of(self._config, self.target, filing)
+            opened.callback(author.engine.shutdown)
             for request_id, count in _finished(author, [task.request for task in plan.tasks]):
                 files.check()
                 task = by_id[request_id]
                 self._journal.note(task.key, stored=self.shelf.row_of(task.digest) is not None)
                 yield count
-        finally:
-            author.engine.shutdown()
 
     def _tasks(self, ids: Tokens, drawing: Drawing) -> Iterator[Task]:
         digest = prompt_digest(ids)

@@ -70,6 +70,16 @@ def test_inspect_of_a_file_tells_what_is_damaged(paradraft: Call, files: Path) -
     assert len(path.read_bytes()) == len(content) + 4  # as it was
 
 
+@pytest.mark.parametrize("command", [["ls"], ["inspect"], ["prune", "--tenant", "anna", "--yes"]])
+def test_a_foreign_file_is_refused_with_what_to_do(paradraft: Call, files: Path, command: list[str]) -> None:
+    strange = files / directory_name(ANNA) / "00000009.draft"
+    strange.write_bytes(b"dear all" * 400)
+    result = paradraft("cache", command[0], str(files), *command[1:])
+    assert result.exit_code == 2
+    assert f"{strange} is not a draft file of paradraft" in said(result.stderr)
+    assert "move it out of this directory" in said(result.stderr)
+
+
 def test_prune_by_tenant_asks_and_deletes(paradraft: Call, files: Path) -> None:
     refused = paradraft("cache", "prune", str(files), "--tenant", "anna")
     assert refused.exit_code == 2

@@ -23,6 +23,7 @@ from protos.draft_files import Namespace
 from protos.messages import Tokens
 from protos.sampling_params import SamplingParams
 from services.draft_files.build import prompt_digest
+from services.draft_files.journal import NAME
 from services.offline import LLM
 from services.prompts import encode_chat
 from tests.cli.conftest import Call
@@ -109,25 +110,33 @@ def test_pruned_drafts_are_written_again(paradraft: Call, model: str, prompts: P
     assert survey(files)[0].records == found.records
 
 
-def test_a_kill_keeps_what_is_done(prompts: Path, model: str, files: Path, paradraft: Call) -> None:
-    prompts.write_text("".join(f"Question {number}?\n" for number in range(200)))
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGKILL])
+def test_a_stop_keeps_what_is_done(
+    prompts: Path, model: str, files: Path, paradraft: Call, stop: signal.Signals
+) -> None:
+    prompts.write_text("".join(f"Question {number}?\n" for number in range(80)))
     command = ["cache", "build", model, "--draft-files", str(files), "--prompts", str(prompts), *SMALL]
     process = subprocess.Popen(
         [sys.executable, "-c", "from services.cli.main import app; app()", *command],
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        env=os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "200"},
+        stderr=subprocess.PIPE,
+        text=True,
     )
-    journal = files / "built.journal"
-    while process.poll() is None and not (journal.exists() and journal.stat().st_size > 8 + 24 * 20):
+    journal = files / NAME
+    while process.poll() is None and not (journal.exists() and journal.stat().st_size > 8 + 24 * 10):
         time.sleep(0.01)
-    process.kill()
-    process.wait()
-    assert process.returncode == -signal.SIGKILL
+    process.send_signal(stop)
+    _, printed = process.communicate()
     noted = (journal.stat().st_size - 8) // 24
+    if stop is signal.SIGINT:
+        assert process.returncode == 130
+        assert f"stopped: {noted} of 80 are done and kept; the same command goes on" in said(printed)
+    else:
+        assert process.returncode == -stop
     result = paradraft(*command)
-    assert f"{noted} of 200 are done already" in said(result.stderr)
-    assert all(prompt_digest(ids_of(f"Question {number}?")) in records(files)[1] for number in (0, 99, 199))
+    assert f"{noted} of 80 are done already" in said(result.stderr)
+    found = records(files)[1]
+    assert all(prompt_digest(ids_of(f"Question {number}?")) in found for number in range(80))
 
 
 @pytest.mark.parametrize(
