@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,11 +32,19 @@ class Gram:
 class Candidates:
     """match_lengths: of rows that end with the same n-gram, its order; the longest first, then the newest.
 
-    crowded: the n-gram whose rows were cut at the limit, None where all of them are here.
+    crowd: the n-gram that more rows share than were asked for, None where there is none. newest: rows of it.
     """
 
     match_lengths: dict[int, int]
-    crowded: Gram | None
+    crowd: Gram | None = None
+    newest: Rows = field(default_factory=lambda: np.empty(0, np.int64))
+
+    def with_newest(self, limit: int) -> dict[int, int]:
+        """match_lengths, filled up to `limit` with the newest of the crowd."""
+        if self.crowd is None:
+            return self.match_lengths
+        rows = self.match_lengths | dict.fromkeys(self.newest.tolist(), self.crowd.order) | self.match_lengths
+        return dict(islice(rows.items(), limit))
 
 
 class NGrams:
@@ -62,7 +71,7 @@ class NGrams:
             index.keep(self._lives)
 
     def candidates(self, tokens: Tokens, limit: int) -> Candidates:
-        """Up to `limit` living rows that share the longest n-grams with the end of `tokens`."""
+        """Living rows that share n-grams with the end of `tokens`, down to one that more than `limit` rows share."""
         grams: list[tuple[Gram, Rows]] = []
         for gram in self._grams(tokens):
             # Rows that share a longer n-gram share this one too, so they are found again.
@@ -70,12 +79,26 @@ class NGrams:
             if not len(found):
                 break
             grams.insert(0, (gram, found))
-        if not grams:
-            return Candidates(match_lengths={}, crowded=None)
-        lives = self._lives(np.concatenate([found for _, found in grams]))
-        if not lives.all():
-            grams = [(gram, self.sharing(gram, limit + 1)) for gram, _ in grams]
-        return _merged(grams, limit)
+        if grams:
+            lives = self._lives(np.concatenate([found for _, found in grams]))
+            if not lives.all():
+                grams = self._living(grams, lives, limit)
+        match_lengths: dict[int, int] = {}
+        for gram, found in grams:
+            if len(found) > limit:
+                return Candidates(match_lengths=match_lengths, crowd=gram, newest=found)
+            for row in found.tolist():
+                match_lengths.setdefault(row, gram.order)
+        return Candidates(match_lengths=match_lengths)
+
+    def _living(self, grams: list[tuple[Gram, Rows]], lives: NDArray[np.bool_], limit: int) -> list[tuple[Gram, Rows]]:
+        """The same without dead rows; where these took the place of older ones, with the older ones."""
+        living, start = [], 0
+        for gram, found in grams:
+            stop = start + len(found)
+            living.append((gram, self.sharing(gram, limit + 1) if len(found) > limit else found[lives[start:stop]]))
+            start = stop
+        return living
 
     def sharing(self, gram: Gram, limit: int) -> Rows:
         """Up to `limit` living rows that end with an n-gram, the newest first."""
@@ -95,16 +118,6 @@ class NGrams:
             if order > end.shape[1]:
                 return
             yield Gram(order, index, hashes[order][0])
-
-
-def _merged(grams: list[tuple[Gram, Rows]], limit: int) -> Candidates:
-    rows: dict[int, int] = {}
-    for gram, found in grams:
-        for row in found.tolist():
-            if len(rows) == limit and row not in rows:
-                return Candidates(match_lengths=rows, crowded=gram)
-            rows.setdefault(row, gram.order)
-    return Candidates(match_lengths=rows, crowded=None)
 
 
 def padded(contexts: list[Tokens]) -> Contexts:

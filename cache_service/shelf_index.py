@@ -114,7 +114,8 @@ class ShelfIndex:
         if self._rules.stages is Stages.VECTORS:
             lengths, cosines = self._nearest(prefix, feature)
         elif feature is None:
-            lengths, cosines = self._ngrams.candidates(prefix.tokens, self._rules.max_candidates).match_lengths, {}
+            found = self._ngrams.candidates(prefix.tokens, self._rules.max_candidates)
+            lengths, cosines = found.with_newest(self._rules.max_candidates), {}
         else:
             lengths, cosines = self._in_two_stages(prefix, feature)
         itself = self._shelf.row_of(prefix.digest)
@@ -138,9 +139,7 @@ class ShelfIndex:
     def _in_two_stages(self, prefix: Prefix, feature: Unit) -> tuple[dict[int, int], Cosines]:
         """Rows that share an n-gram, by how many tokens it has, and their cosines."""
         found = self._ngrams.candidates(prefix.tokens, self._rules.max_candidates)
-        lengths, crowd = found.match_lengths, found.crowded
-        if crowd is not None:
-            lengths = {row: length for row, length in lengths.items() if length > crowd.order}
+        lengths, crowd = found.match_lengths, found.crowd
         cosines = self._vectors.rank(feature, np.fromiter(lengths, np.int64)) if lengths else {}
         hits = self._rules.max_hits
         if crowd is not None and sum(map(self._is_alike, cosines.values())) < hits:

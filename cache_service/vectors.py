@@ -14,6 +14,7 @@ from cache_service.inverted_file import EXACT_ROWS, TRAINING_ROWS, InvertedFile,
 from cache_service.shelf import Shelf
 
 FEW_ROWS = 128  # are ranked without an index
+FEWER_ROWS = 32  # of them where the index found some
 GROWTH = 4  # times as many rows as an index was made for, and it is made anew
 READ_ROWS = 4096  # features that are read at once
 ADD_ROWS = 64  # that are added while a search has to wait
@@ -105,7 +106,7 @@ class Vectors:
             return dict([item for item, alive in zip(found.items(), lives.tolist(), strict=True) if alive][:k])
         found = self._search(feature, k, among) if len(among) > FEW_ROWS else {}
         if len(found) < min(k, len(among)):
-            found |= self.rank(feature, among[:FEW_ROWS], k)
+            found |= self.rank(feature, among[: FEWER_ROWS if found else FEW_ROWS], k)
             found = dict(sorted(found.items(), key=_highest_first)[:k])
         return found
 

@@ -42,14 +42,20 @@ def test_longest_first_then_newest_without_repeats(
     lengths = [match_length(context, sought) for context in contexts]
     rows = sorted((row for row, length in enumerate(lengths) if length), key=lambda row: (-lengths[row], -row))
     found = ngrams(contexts).candidates(sought, limit)
-    assert list(found.match_lengths.items()) == [(row, lengths[row]) for row in rows[:limit]]
-    assert (found.crowded and found.crowded.order) == (lengths[rows[limit]] if len(rows) > limit else None)
+    assert list(found.with_newest(limit).items()) == [(row, lengths[row]) for row in rows[:limit]]
+    crowd = lengths[rows[limit]] if len(rows) > limit else 0
+    assert (found.crowd.order if found.crowd else 0) == crowd
+    assert list(found.match_lengths) == [row for row in rows[:limit] if lengths[row] > crowd]
 
 
 @given(contexts=st.lists(TOKENS, max_size=30), sought=TOKENS, dead=st.sets(st.integers(0, 29)))
 def test_the_dead_are_not_found(contexts: list[tuple[int, ...]], sought: tuple[int, ...], dead: set[int]) -> None:
     index = ngrams(contexts, lambda rows: np.array([row not in dead for row in rows.tolist()], bool))
     limit = len(contexts) + 1
+    for few in (1, 2, 5):
+        alive = [row for row in range(len(contexts)) if row not in dead]
+        rows = [alive[row] for row in ngrams([contexts[row] for row in alive]).candidates(sought, few).with_newest(few)]
+        assert list(index.candidates(sought, few).with_newest(few)) == rows
     found = list(index.candidates(sought, limit).match_lengths)
     assert set(found) == {r for r, c in enumerate(contexts) if match_length(c, sought) and r not in dead}
     index.forget_dead()
@@ -60,18 +66,18 @@ def test_the_newest_dead_do_not_hide_older_ones() -> None:
     text = tuple(range(32))
     index = ngrams([text] * 5000, lambda rows: rows < 3)
     found = index.candidates(text, 2)
-    assert list(found.match_lengths) == [2, 1]
-    assert found.crowded is not None
-    assert index.sharing(found.crowded, 10).tolist() == [2, 1, 0]
+    assert list(found.with_newest(2)) == [2, 1]
+    assert found.crowd is not None
+    assert index.sharing(found.crowd, 10).tolist() == [2, 1, 0]
 
 
 def test_a_crowd_is_all_that_share_the_ngram() -> None:
     contexts = [(1, 2, 3, 4), (9, 2, 3, 4), (0, 1, 2, 3, 4), (3, 4), (7, 1, 2, 3, 4)]
     index = ngrams(contexts)
     found = index.candidates((7, 1, 2, 3, 4), 2)
-    assert list(found.match_lengths) == [4, 2]
-    assert found.crowded is not None
-    assert index.sharing(found.crowded, 10).tolist() == [4, 2, 0]
+    assert list(found.with_newest(2)) == [4, 2]
+    assert found.crowd is not None
+    assert index.sharing(found.crowd, 10).tolist() == [4, 2, 0]
 
 
 def test_an_order_is_no_part_of_another() -> None:
