@@ -8,6 +8,8 @@ from ray import serve
 from ray.serve import Application
 
 from services.config import AppArgs
+from services.draft_files.configured import cached_part, configured_directory
+from services.draft_files.opening import DirectoryOptions, on_ray
 from services.gateway import gateway
 from services.placement import Machine, Placement, place
 from services.verifier_replica import VerifierReplica
@@ -28,12 +30,15 @@ def build_app(args: AppArgs) -> Application:
 def application(args: AppArgs, machine: Machine) -> Application:
     """The same, laid out for a machine that is known."""
     placement = place(args, machine)
-    verifier = _verifier(args, placement).bind(args, placement)
+    # A relative directory is one from where the application is described, not from where its processes run.
+    config = args.speculative_config
+    directory = None if config is None else configured_directory(config.drafter)
+    verifier = _verifier(args, placement).bind(args, placement, directory)
     front = serve.deployment(
         name=GATEWAY,
         ray_actor_options={"num_cpus": 0},
         max_ongoing_requests=_GATEWAY_STREAMS,
-    )(gateway(args, VERIFIER))
+    )(gateway(args, VERIFIER, _cache_address(args, directory)))
     return front.bind(verifier)
 
 
@@ -49,6 +54,14 @@ def _verifier(args: AppArgs, placement: Placement) -> serve.Deployment:
         graceful_shutdown_timeout_s=10,
         max_constructor_retry_count=1,  # a model that cannot be loaded once cannot be loaded twice
     )(VerifierReplica)
+
+
+def _cache_address(args: AppArgs, directory: DirectoryOptions | None) -> str | None:
+    """Of the service that holds the draft files; None where there are none."""
+    if directory is not None:
+        return on_ray(directory)
+    part = None if args.speculative_config is None else cached_part(args.speculative_config.drafter)
+    return None if part is None else part.address
 
 
 def cluster(*, grows: bool) -> Machine:

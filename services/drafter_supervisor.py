@@ -8,7 +8,7 @@ import logging
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import ray
 from ray.exceptions import RayError
@@ -17,7 +17,9 @@ from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from drafters.context import DrafterContext
 from drafters.registry import DrafterConfig
+from protos.draft_files import DraftFilesStatus
 from protos.interfaces import DrafterStatus
+from services.draft_files.configured import cached_part
 from services.drafter_service import DrafterService
 from services.free_port import free_port
 from services.placement import Placement
@@ -28,6 +30,7 @@ NAMESPACE = "paradraft"
 RESTART_PAUSE_S = 1.0
 LOOK_EVERY_S = 1.0
 MAX_STALLS = 3
+ANSWER_S = 2.0
 
 
 class DrafterSupervisor:
@@ -69,6 +72,15 @@ class DrafterSupervisor:
     def watch(self, status: Callable[[], DrafterStatus]) -> None:
         """Kills the drafter from now on whenever it hangs by `status` of the transport to it."""
         self._tasks.append(asyncio.create_task(self._end_when_hung(status)))
+
+    async def draft_files(self) -> DraftFilesStatus | None:
+        """See DrafterService; None as well where it does not answer."""
+        if cached_part(self._config) is None:
+            return None
+        try:
+            return cast("DraftFilesStatus | None", await asyncio.wait_for(self._actor.draft_files.remote(), ANSWER_S))
+        except (RayError, TimeoutError):
+            return None
 
     def close(self) -> None:
         """Removes the socket; the actor ends with this process, its owner."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
+from functools import partial
 from typing import Any, cast
 
 from fastapi import FastAPI
@@ -18,6 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from protos.messages import Request
 from services.backend import ModelCard, Outcome, Refusal, Speculation
 from services.config import AppArgs
+from services.metrics_draft_files import service_metrics
 from services.openai_api.api import create_api
 from services.serve_logging import log_through_serve
 
@@ -29,10 +31,14 @@ UNAVAILABLE = Refusal(status=503, message="no verifier answers; send the request
 
 
 class ServeBackend:
-    """Calls go to the least busy verifier; metrics come from every one."""
+    """Calls go to the least busy verifier; metrics come from every one, and once from the cache service of all.
 
-    def __init__(self, verifiers: DeploymentHandle[Any]) -> None:
+    cache: tells those of its service; None where there is none.
+    """
+
+    def __init__(self, verifiers: DeploymentHandle[Any], cache: Callable[[], list[Metric]] | None = None) -> None:
         self._verifiers = verifiers
+        self._cache = cache
         # By value, over gRPC: a streamed item of some bytes costs a fraction of one through the object store.
         self._stream = verifiers.options(stream=True, _by_reference=False)
 
@@ -67,7 +73,15 @@ class ServeBackend:
         for result in results:
             if isinstance(result, BaseException):
                 logger.warning("a verifier gave no metrics: %s", result)
-        return [families for result in results if isinstance(result, list) for families in result]
+        told = [families for result in results if isinstance(result, list) for families in result]
+        return told if self._cache is None else [*told, await self._cache_metrics(self._cache)]
+
+    async def _cache_metrics(self, cache: Callable[[], list[Metric]]) -> list[Metric]:
+        try:
+            return await asyncio.wait_for(asyncio.to_thread(cache), SCRAPE_TIMEOUT_S)
+        except TimeoutError:
+            logger.warning("the cache service gave no metrics within %g s", SCRAPE_TIMEOUT_S)
+            return []
 
     async def probe(self) -> Speculation | Refusal:
         """See Backend."""
@@ -95,13 +109,18 @@ class DisconnectMessage:
         await self._app(scope, _receive, send)
 
 
-def gateway(args: AppArgs, verifier_name: str) -> type[Any]:
-    """The ingress class; its replica finds the verifiers by name, and serves once one of them runs."""
+def gateway(args: AppArgs, verifier_name: str, cache_address: str | None = None) -> type[Any]:
+    """The ingress class; its replica finds the verifiers by name, and serves once one of them runs.
+
+    cache_address: of the service whose metrics are shown as well.
+    """
 
     def _asgi_app() -> FastAPI:
         log_through_serve()
         app_name = serve.get_replica_context().app_name
-        app = create_api(ServeBackend(serve.get_deployment_handle(verifier_name, app_name=app_name)), args)
+        verifiers = serve.get_deployment_handle(verifier_name, app_name=app_name)
+        cache = None if cache_address is None else partial(service_metrics, cache_address, args.public_name)
+        app = create_api(ServeBackend(verifiers, cache), args)
         app.add_middleware(DisconnectMessage)
         return app
 

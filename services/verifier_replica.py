@@ -11,6 +11,7 @@ from ray import serve
 from protos.messages import Request
 from services.backend import ModelCard, Outcome, Refusal, Speculation
 from services.config import AppArgs
+from services.draft_files.opening import DirectoryOptions
 from services.placement import Placement
 from services.serve_logging import log_through_serve
 
@@ -24,13 +25,17 @@ class VerifierReplica:
     _assembly: Assembly | None = None
 
     # Ray Serve awaits a constructor that is async.
-    async def __init__(self, args: AppArgs, placement: Placement) -> None:  # type: ignore[misc]
+    async def __init__(  # type: ignore[misc]
+        self, args: AppArgs, placement: Placement, directory: DirectoryOptions | None
+    ) -> None:
+        """directory: see `assemble`."""
         from services.verifier_assembly import assemble  # torch: whoever only deploys this class does without
 
         log_through_serve()
         context = serve.get_replica_context()
         name = f"{context.app_name}-drafter-{context.replica_tag}"
-        self._assembly = await assemble(args, placement, engine=str(context.rank.rank), drafter_name=name)
+        rank = str(context.rank.rank)
+        self._assembly = await assemble(args, placement, engine=rank, drafter_name=name, directory=directory)
         self._service = self._assembly.service
 
     async def card(self) -> ModelCard:

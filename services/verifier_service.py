@@ -6,15 +6,17 @@ import asyncio
 import logging
 import time
 import uuid
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from prometheus_client.metrics_core import Metric
 
 from modeling.target import Target
+from protos.draft_files import DraftFilesStatus
 from protos.messages import Request, Verdict
 from protos.sampling_params import SamplingParams
 from services.backend import ModelCard, Outcome, Refusal, Speculation
+from services.metrics_draft_files import drafter_families
 from services.metrics_engine import engine_families
 from services.metrics_latency import Latency
 from verifier.admission import QueueFullError
@@ -38,8 +40,18 @@ class Identity:
 class VerifierService:
     """Knows neither Ray nor HTTP. The engine's thread does the work; here is only asyncio."""
 
-    def __init__(self, target: Target, loop: EngineLoop, identity: Identity, *, max_waiting: int) -> None:
+    def __init__(
+        self,
+        target: Target,
+        loop: EngineLoop,
+        identity: Identity,
+        *,
+        max_waiting: int,
+        draft_files: Callable[[], Awaitable[DraftFilesStatus | None]] | None = None,
+    ) -> None:
+        """draft_files: tells how those are that the drafter reads; None where it reads none."""
         self._loop = loop
+        self._draft_files = draft_files
         self._identity = identity
         self._latency = Latency(
             model_name=identity.model_name, engine=identity.engine, max_model_len=target.max_model_len
@@ -88,6 +100,9 @@ class VerifierService:
             engine=identity.engine,
             num_spec_tokens=identity.num_spec_tokens,
         )
+        status = None if self._draft_files is None else await self._draft_files()
+        if status is not None:
+            families += drafter_families(status, model_name=identity.model_name, engine=identity.engine)
         return [families + self._latency.families()]
 
     async def probe(self) -> Speculation | Refusal:

@@ -31,7 +31,8 @@ _OPTIONS = [
 
 
 class GrpcDraftFiles:
-    """A DraftFiles at `address`: `host:port`, `unix:/path`, or what tells one of them whenever it connects.
+    """A DraftFiles at `address`: `host:port`, `unix:/path`, or what tells one of them whenever it connects, if it does
+    not raise a LookupError.
 
     It connects, and reconnects, by itself. While it cannot, questions are dropped and counted; additions and credits
     are kept, of too many the newest, and what the service had taken when it died may be given to it twice.
@@ -106,6 +107,8 @@ class GrpcDraftFiles:
                 self._reason = "the service ended the stream"
             except grpc.RpcError as error:
                 self._reason = _described(error)
+            except LookupError as error:
+                self._reason = str(error)
             except FieldError as error:
                 self._reason = f"the service sent what cannot be read: {error}"
             except Exception as error:  # of whatever kind: without its reader the client would be lost for good

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 import os
 import stat
 import tempfile
 from pathlib import Path
 
 import ray
+from ray.exceptions import RayError
 
 from services.draft_files.cache_server import CacheServer
 from services.draft_files.opening import DirectoryOptions, opened_pretriever
@@ -76,18 +76,16 @@ class CacheService:
             return server
 
 
-def service_name(options: DirectoryOptions) -> str:
-    """The actor's, the same for all that name the directory."""
-    return f"draft-files-{hashlib.blake2b(options.directory.encode(), digest_size=8).hexdigest()}"
-
-
 def service_address(name: str) -> str:
-    """Where the actor of that name listens now, for this process. Waits for it; an error of Ray's where it is gone."""
+    """Where the actor of that name listens now, for this process. Waits for it; LookupError where none answers."""
     if not ray.is_initialized():
-        raise RuntimeError(f"address 'ray:{name}' can only be found from a process on Ray; give host:port")
-    actor = ray.get_actor(name, namespace=NAMESPACE)
-    node = ray.get_runtime_context().get_node_id()
-    return str(ray.get(actor.address.remote(node), timeout=RESOLVE_TIMEOUT_S))
+        raise LookupError(f"address 'ray:{name}' can only be found from a process on Ray; give host:port")
+    try:
+        actor = ray.get_actor(name, namespace=NAMESPACE)
+        node = ray.get_runtime_context().get_node_id()
+        return str(ray.get(actor.address.remote(node), timeout=RESOLVE_TIMEOUT_S))
+    except (ValueError, RayError) as error:  # ValueError: nobody has the name, or what the actor says of its directory
+        raise LookupError(f"no cache service answers at 'ray:{name}': {str(error).splitlines()[0]}") from error
 
 
 def _private_directory(name: str) -> Path:

@@ -10,8 +10,8 @@ from typing import Any
 import ray
 from ray.exceptions import RayError
 
-from services.draft_files.cache_service_actor import NAMESPACE, CacheService, service_name
-from services.draft_files.opening import DirectoryOptions
+from services.draft_files.cache_service_actor import NAMESPACE, CacheService
+from services.draft_files.opening import ON_RAY, DirectoryOptions, on_ray
 
 logger = logging.getLogger(__name__)
 
@@ -29,9 +29,8 @@ class CacheServiceSupervisor:
 
     def __init__(self, options: DirectoryOptions) -> None:
         self._options = options
-        self._name = service_name(options)
         self._task: asyncio.Task[None] | None = None
-        self.address = f"ray:{self._name}"
+        self.address = on_ray(options)
 
     async def start(self) -> None:
         """Returns once the service answers, and from then on keeps it so.
@@ -55,19 +54,20 @@ class CacheServiceSupervisor:
             try:
                 await actor.lifetime.remote()
             except RayError as error:
-                logger.warning("the cache service died, no draft files until the next one is up: %s", error)
+                logger.warning("the cache service died, no draft files until the next one is up: %s", _briefly(error))
             await asyncio.sleep(RESTART_PAUSE_S)
             try:
                 actor = await self._running()
             except (RayError, ValueError) as error:
-                logger.warning("the cache service is not up yet: %s", error)
+                logger.warning("the cache service is not up yet: %s", _briefly(error))
 
     async def _running(self) -> Any:
         """The actor, which answers."""
+        name = self.address.removeprefix(ON_RAY)
         actor: Any = (
             ray.remote(CacheService)
             .options(
-                name=self._name,
+                name=name,
                 namespace=NAMESPACE,
                 get_if_exists=True,
                 max_restarts=-1,
@@ -75,8 +75,12 @@ class CacheServiceSupervisor:
                 resources={HEAD: 0.001},
                 scheduling_strategy="DEFAULT",
             )
-            .remote(self._options, self._name)
+            .remote(self._options, name)
         )
         pid = await actor.ready.remote(self._options)
         logger.info("draft files of %s are served by process %d", self._options.directory, pid)
         return actor
+
+
+def _briefly(error: Exception) -> str:
+    return str(error).splitlines()[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,12 +83,18 @@ def open_draft_files(keys: DraftFilesKeys) -> DraftFiles:
     options = directory_options(keys)
     if options is None:
         assert keys.address is not None, "the keys name a directory or an address"
-        return GrpcDraftFiles(_located(keys.address))
+        return GrpcDraftFiles(located(keys.address))
     opened = contextlib.ExitStack()
     return LocalDraftFiles(opened.enter_context(opened_pretriever(options)), opened)
 
 
-def _located(address: str) -> str | Callable[[], str]:
+def on_ray(options: DirectoryOptions) -> str:
+    """The address of the service that a cluster has for a directory."""
+    return f"{ON_RAY}draft-files-{hashlib.blake2b(options.directory.encode(), digest_size=8).hexdigest()}"
+
+
+def located(address: str) -> str | Callable[[], str]:
+    """The address, or what finds out where a service on Ray listens now."""
     if not address.startswith(ON_RAY):
         return address
     from services.draft_files.cache_service_actor import service_address  # ray

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from protos import cache_pb2
+import grpc
+
+from protos import cache_pb2, cache_pb2_grpc
 from protos.draft_files import Namespace
 
 if TYPE_CHECKING:
@@ -44,3 +46,12 @@ class DraftFilesStats:
     def packed(self) -> cache_pb2.StatsAnswer:
         """As it crosses."""
         return cache_pb2.StatsAnswer(counters=self.counters, gauges=self.gauges, namespaces=self.namespaces)
+
+
+def read_stats(address: str, timeout_s: float) -> DraftFilesStats:
+    """Those of the service at an address, asked for now; grpc.RpcError where it does not answer."""
+    with grpc.insecure_channel(address) as channel:
+        answer = cache_pb2_grpc.DraftFilesStub(channel).Stats(cache_pb2.StatsRequest(), timeout=timeout_s)
+    return DraftFilesStats(
+        counters=dict(answer.counters), gauges=dict(answer.gauges), namespaces=dict(answer.namespaces)
+    )

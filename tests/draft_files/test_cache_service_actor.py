@@ -18,9 +18,9 @@ import ray
 from drafters.cached_config import CachedConfig
 from protos.draft_files import DraftFiles
 from services.draft_files import cache_service_supervisor
-from services.draft_files.cache_service_actor import NAMESPACE, service_address, service_name
+from services.draft_files.cache_service_actor import NAMESPACE, service_address
 from services.draft_files.cache_service_supervisor import CacheServiceSupervisor
-from services.draft_files.opening import DirectoryOptions, directory_options, open_draft_files
+from services.draft_files.opening import DirectoryOptions, directory_options, on_ray, open_draft_files
 from tests.draft_files.rounds import found, paths, until
 from tests.fakes.draft_files import continuation, question
 
@@ -40,7 +40,7 @@ class Owner:
 
 
 @pytest.fixture(scope="module")
-def on_ray() -> Iterator[None]:
+def cluster() -> Iterator[None]:
     ray_dir = tempfile.mkdtemp(prefix="pd-ray-", dir="/tmp")  # Ray's sockets need a short path
     size = 128 * 2**20
     with pytest.MonkeyPatch.context() as patch:
@@ -54,7 +54,7 @@ def on_ray() -> Iterator[None]:
 
 
 @pytest.fixture
-def options(on_ray: None, tmp_path: Path) -> DirectoryOptions:
+def options(cluster: None, tmp_path: Path) -> DirectoryOptions:
     made = directory_options(CachedConfig(draft_files=str(tmp_path / "drafts")))
     assert made is not None
     return made
@@ -65,7 +65,7 @@ def owner() -> Any:
 
 
 def pid(options: DirectoryOptions) -> int:
-    actor = ray.get_actor(service_name(options), namespace=NAMESPACE)
+    actor = ray.get_actor(on_ray(options).removeprefix("ray:"), namespace=NAMESPACE)
     return int(ray.get(actor.ready.remote(options), timeout=30))
 
 
@@ -79,7 +79,7 @@ def opened(address: str) -> Iterator[DraftFiles]:
 def test_one_service_outlives_its_death_and_its_owner(options: DirectoryOptions) -> None:
     first, second = owner(), owner()
     address = ray.get(first.start.remote(options), timeout=60)
-    assert ray.get(second.start.remote(options), timeout=60) == address == f"ray:{service_name(options)}"
+    assert ray.get(second.start.remote(options), timeout=60) == address == on_ray(options)
     served = pid(options)
     with opened(address) as files:
         files.add([continuation(*AFTER, after=TEXT)])
@@ -143,7 +143,7 @@ def test_without_ray_the_name_is_no_address(monkeypatch: pytest.MonkeyPatch) -> 
         until(lambda: "can only be found from a process on Ray" in files.status().reason)
 
 
-def test_a_name_that_is_nobodys_is_a_reason(on_ray: None) -> None:
+def test_a_name_that_is_nobodys_is_a_reason(cluster: None) -> None:
     with contextlib.closing(open_draft_files(CachedConfig(address="ray:nobody"))) as files:
         until(lambda: "nobody" in files.status().reason)
         assert not files.status().up
