@@ -12,12 +12,15 @@ from cache_service.store import Store
 from modeling.fingerprint import tokenizer_print
 from protos.draft_files import Namespace
 from protos.draft_files import Path as Way
+from protos.messages import Tokens
+from services.prompts import encode_chat
 from tests.fakes.draft_files import digest_of
 
 TOKENIZER = tokenizer_print(byte_tokenizer().backend_tokenizer.to_str())
 ANNA = Namespace(tenant="anna", fingerprint="f1", tokenizer=TOKENIZER, feature="layer 1, mean", width=4)
 BOB = Namespace(tenant="bob", fingerprint="f1", tokenizer=TOKENIZER)
 BUDGET = 2**30
+SMALL = ["--dtype", "fp32", "--device", "cpu", "--threads", "1", "--max-model-len", "512", "--max-tokens", "24"]
 
 
 def record(context: str, *paths: tuple[str, int], feature: bool = False) -> Record:
@@ -51,6 +54,19 @@ def stored(directory: Path) -> dict[Namespace, dict[str, dict[str, int]]]:
             shelf.namespace: dict(_texts(r) for row in shelf.live_rows().tolist() if (r := shelf.record(row)))
             for shelf in store.shelves()
         }
+
+
+def ids_of(question: str) -> Tokens:
+    """A user's turn as the model sees it."""
+    return encode_chat([{"role": "user", "content": question}], byte_tokenizer()).ids
+
+
+def records(directory: Path) -> tuple[Namespace, dict[bytes, Record]]:
+    """Of the only namespace, by digest."""
+    with Store.open(directory, budget_bytes=BUDGET, read_only=True) as store:
+        (shelf,) = store.shelves()
+        found = [shelf.record(row) for row in shelf.live_rows().tolist()]
+        return shelf.namespace, {each.digest: each for each in found if each is not None}
 
 
 def _texts(found: Record) -> tuple[str, dict[str, int]]:

@@ -3,35 +3,24 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from benchmarks.harness.tiny import byte_tokenizer, save_tiny
+from benchmarks.harness.tiny import save_tiny
 from cache_service.namespace import directory_name
-from cache_service.record import Record
-from cache_service.store import Store
 from cache_service.survey import survey
 from modeling.eagle_checkpoint import EAGLE_NETS
-from protos.draft_files import Namespace
 from protos.messages import Tokens
 from protos.sampling_params import SamplingParams
 from services.draft_files.build import prompt_digest
-from services.draft_files.journal import NAME
 from services.offline import LLM
-from services.prompts import encode_chat
 from tests.cli.conftest import Call
-from tests.cli.drafts import BUDGET
+from tests.cli.drafts import SMALL, ids_of, records
 from tests.cli.test_cache import said
 from tests.fakes.eagle_nets import random_net
 
-SMALL = ["--dtype", "fp32", "--device", "cpu", "--threads", "1", "--max-model-len", "512", "--max-tokens", "24"]
 QUESTIONS = ["What is rain?", "Why is the sky blue?", "Who are you?"]
 
 
@@ -45,18 +34,6 @@ def prompts(tmp_path: Path) -> Path:
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
     return tmp_path / "drafts"
-
-
-def ids_of(question: str) -> Tokens:
-    return encode_chat([{"role": "user", "content": question}], byte_tokenizer()).ids
-
-
-def records(directory: Path) -> tuple[Namespace, dict[bytes, Record]]:
-    """Of the only namespace, by digest."""
-    with Store.open(directory, budget_bytes=BUDGET, read_only=True) as store:
-        (shelf,) = store.shelves()
-        found = [shelf.record(row) for row in shelf.live_rows().tolist()]
-        return shelf.namespace, {each.digest: each for each in found if each is not None}
 
 
 def answers(model: str, questions: Sequence[str]) -> list[Tokens]:
@@ -108,35 +85,6 @@ def test_pruned_drafts_are_written_again(paradraft: Call, model: str, prompts: P
     assert paradraft("cache", "prune", str(files), "--namespace", found.id, "--yes").exit_code == 0
     assert "done already" not in paradraft(*command).stderr
     assert survey(files)[0].records == found.records
-
-
-@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGKILL])
-def test_a_stop_keeps_what_is_done(
-    prompts: Path, model: str, files: Path, paradraft: Call, stop: signal.Signals
-) -> None:
-    prompts.write_text("".join(f"Question {number}?\n" for number in range(80)))
-    command = ["cache", "build", model, "--draft-files", str(files), "--prompts", str(prompts), *SMALL]
-    process = subprocess.Popen(
-        [sys.executable, "-c", "from services.cli.main import app; app()", *command],
-        env=os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "200"},
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    journal = files / NAME
-    while process.poll() is None and not (journal.exists() and journal.stat().st_size > 8 + 24 * 10):
-        time.sleep(0.01)
-    process.send_signal(stop)
-    _, printed = process.communicate()
-    noted = (journal.stat().st_size - 8) // 24
-    if stop is signal.SIGINT:
-        assert process.returncode == 130
-        assert f"stopped: {noted} of 80 are done and kept; the same command goes on" in said(printed)
-    else:
-        assert process.returncode == -stop
-    result = paradraft(*command)
-    assert f"{noted} of 80 are done already" in said(result.stderr)
-    found = records(files)[1]
-    assert all(prompt_digest(ids_of(f"Question {number}?")) in found for number in range(80))
 
 
 @pytest.mark.parametrize(
