@@ -19,9 +19,9 @@ logger = logging.getLogger(__name__)
 SCRAPE_TIMEOUT_S = 2.0
 
 _GAUGES = (
-    ("paradraft:draft_files_records", "Prefixes stored.", "records"),
-    ("paradraft:draft_files_bytes", "Bytes of the files.", "bytes"),
-    ("paradraft:draft_files_index_bytes", "Bytes of the indexes in memory.", "index_bytes"),
+    ("paradraft:draft_files_records", "Prefixes stored, of the namespaces in use.", "records"),
+    ("paradraft:draft_files_bytes", "Bytes of their files.", "bytes"),
+    ("paradraft:draft_files_index_bytes", "Bytes of their indexes in memory.", "index_bytes"),
 )
 _COUNTERS = (
     ("paradraft:draft_files_lookups", "Prefixes looked up.", "lookups"),

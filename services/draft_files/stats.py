@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftFilesStats:
     """counters: lookups, hits (lookups that found something), added and short (continuations taken in, and too short to
-    be), accepted (tokens), and those of a CacheServer. gauges: records, bytes (on disk), index_bytes (of memory).
+    be), accepted (tokens), and those of a CacheServer. gauges: records, bytes (on disk), index_bytes (of memory), of the
+    namespaces in use.
 
     namespaces: those in use, by how their vectors are searched.
     """

@@ -1,7 +1,7 @@
 """One Ray and one `serve run config.yaml` for all integration tests: what a user starts, met by real clients.
 
-Two applications: `main` is the built-in model with a drafter actor and API keys; `two` is a tiny random model on two
-replicas, for what shows only there, and for what kills a replica.
+Three applications: `main` is the built-in model with a drafter actor and API keys; `two` is a tiny random model on two
+replicas, for what shows only there, and for what kills a replica; `files` is such a model with draft files.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ class Server:
 
     base: str
     two: str
+    files: str
 
     def get(self, path: str, *, base: str | None = None, key: str = KEY_A) -> httpx.Response:
         return httpx.get((base or self.base) + path, headers={"Authorization": f"Bearer {key}"}, timeout=60)
@@ -53,12 +54,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     tiny = save_tiny(tmp_path_factory.mktemp("tiny"))
     port = free_port("127.0.0.1")
     config = tmp_path_factory.mktemp("config") / "config.yaml"
-    config.write_text(yaml.safe_dump(_config(port, str(tiny))))
+    config.write_text(yaml.safe_dump(_config(port, str(tiny), str(tmp_path_factory.mktemp("drafts")))))
     ray_dir = tempfile.mkdtemp(prefix="pd-ray-", dir="/tmp")  # Ray's sockets need a short path
     os.environ.pop("RAY_ADDRESS", None)
     os.environ.update(RAY_AUTH_MODE="disabled", RAY_USAGE_STATS_ENABLED="0", OMP_WAIT_POLICY="passive")
     ray.init(
-        num_cpus=4,
+        num_cpus=6,
         include_dashboard=False,
         object_store_memory=128 * 2**20,
         _temp_dir=ray_dir,
@@ -69,7 +70,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     serve = str(Path(sys.executable).with_name("serve"))
     process = subprocess.Popen([serve, "run", "--address", address, str(config)], cwd=Path(__file__).parents[2])
     try:
-        running = Server(base=f"http://127.0.0.1:{port}", two=f"http://127.0.0.1:{port}/two")
+        base = f"http://127.0.0.1:{port}"
+        running = Server(base=base, two=f"{base}/two", files=f"{base}/files")
         _wait_until_up(running, process)
         yield running
     finally:
@@ -94,7 +96,7 @@ def eventually(check: Callable[[], bool], *, within_s: float) -> bool:
     return check()
 
 
-def _config(port: int, tiny: str) -> dict[str, Any]:
+def _config(port: int, tiny: str, drafts: str) -> dict[str, Any]:
     bounds = {"dtype": "fp32", "threads": 1, "device": "cpu", "kv_cache_gib": 0.5}
     main = {
         "model": MODEL,
@@ -105,12 +107,17 @@ def _config(port: int, tiny: str) -> dict[str, Any]:
         "api_keys": {KEY_A: "a", KEY_B: "b"},
     }
     two = {"model": tiny, "served_model_name": "tiny", "replicas": 2, "speculative_config": {"method": "suffix"}}
+    files = two | {
+        "speculative_config": {"method": "cached", "draft_files": drafts, "num_speculative_tokens": 8},
+        "api_keys": {KEY_A: "a", KEY_B: "b"},
+    }
     return {
         "proxy_location": "HeadOnly",
         "http_options": {"host": "127.0.0.1", "port": port},
         "applications": [
             _application("main", "/", bounds | main),
             _application("two", "/two", bounds | two),
+            _application("files", "/files", bounds | files),
         ],
     }
 
@@ -123,7 +130,9 @@ def _wait_until_up(server: Server, process: subprocess.Popen[bytes]) -> None:
     def _up() -> bool:
         assert process.poll() is None, f"serve run ended with {process.returncode}"
         try:
-            return all(httpx.get(base + "/health", timeout=30).is_success for base in (server.base, server.two))
+            return all(
+                httpx.get(base + "/health", timeout=30).is_success for base in (server.base, server.two, server.files)
+            )
         except httpx.HTTPError:
             return False
 
