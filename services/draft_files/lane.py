@@ -76,7 +76,7 @@ class Lane(Generic[Item, Made]):
     def _run(self) -> None:
         while parcels := self._next():
             outcomes = self._outcomes([item for parcel in parcels for item in parcel.items])
-            self.reason = next((outcome.error for outcome in outcomes if outcome.failed), "")
+            self.reason = _joint(outcomes).error
             place = 0
             for parcel in parcels:
                 parcel.outcome.set_result(_joint(outcomes[place : place + len(parcel.items)]))
@@ -106,12 +106,14 @@ class Lane(Generic[Item, Made]):
             if len(made) != len(items):
                 raise RuntimeError(f"{len(made)} results for {len(items)} items")
         # Of whatever kind: draft files that fail cost drafts, never their caller.
-        except Exception as error:  # noqa: BLE001  counted, and logged below
-            if len(items) > 1:
-                return [outcome for item in items for outcome in self._outcomes([item])]
-            return [Outcome(made=(), failed=1, error=self._failed(error))]
-        self.counters["done"] += len(items)
-        return [Outcome(made=(one,)) for one in made]
+        except Exception as error:  # noqa: BLE001  counted and logged below
+            failure = error
+        else:
+            self.counters["done"] += len(items)
+            return [Outcome(made=(one,)) for one in made]
+        if len(items) > 1:
+            return [outcome for item in items for outcome in self._outcomes([item])]
+        return [Outcome(made=(), failed=1, error=self._failed(failure))]
 
     def _failed(self, error: Exception) -> str:
         self.counters["errors"] += 1

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftFilesStats:
     """counters: lookups, hits (lookups that found something), added and short (continuations taken in, and too short to
-    be), accepted (tokens), and those of a CacheServer. gauges: records, bytes (on disk), index_bytes (of memory), of the
-    namespaces in use.
+    be), accepted (tokens), and those of a CacheServer. gauges, of the namespaces in use: records, bytes (on disk),
+    index_bytes (of memory).
 
     namespaces: those in use, by how their vectors are searched.
     """
