@@ -185,6 +185,7 @@ def test_a_full_disk_acknowledges_nothing_and_harms_nothing(path: Path, monkeypa
     assert path.stat().st_size == size
     monkeypatch.undo()
     segments.append([encode(record(8))])
+    assert len(segments.by_number) == 2, "a file that the disk failed is not trusted with more"
     assert open_segments(path.parent)[1] == [*map(digest_of, range(NUM_RECORDS)), digest_of(8)]
 
 
