@@ -68,6 +68,7 @@ def build(
     if options["prompts"] is None and options["warm_from"] is None:
         raise ValueError("there is nothing to build from; give --prompts FILE, or --warm-from ID")
     config = _config(model, draft_files, author, options)
+    _check_effect(author, options)
     from services.draft_files.build import Drawing
     from services.draft_files.prompt_file import read_prompts
 
@@ -80,6 +81,16 @@ def build(
         shelf = builder.shelf
         name = f"{directory_name(shelf.namespace)[:SHORT]} ({in_words(shelf.namespace)})"
         console.print(f"{len(shelf):,} records, {size(shelf.num_bytes)} in {name}", soft_wrap=True)
+
+
+def _check_effect(author: str, options: Mapping[str, Any]) -> None:
+    """ValueError for an option that would change nothing."""
+    if author != "target" and options["max_tokens"] is not None:
+        raise ValueError(f"--max-tokens is of answers, and --author {author} writes none; leave it out")
+    for name in ("temperature", "top_p"):
+        if options[name] is not None and (options["paths"] or DRAWING["paths"]) == 1:
+            flag = "--" + name.replace("_", "-")
+            raise ValueError(f"{flag} is {options[name]}, but the first path is the likeliest; give --paths 2 or more")
 
 
 @contextmanager

@@ -20,7 +20,8 @@ TOKENIZER = tokenizer_print(byte_tokenizer().backend_tokenizer.to_str())
 ANNA = Namespace(tenant="anna", fingerprint="f1", tokenizer=TOKENIZER, feature="layer 1, mean", width=4)
 BOB = Namespace(tenant="bob", fingerprint="f1", tokenizer=TOKENIZER)
 BUDGET = 2**30
-SMALL = ["--dtype", "fp32", "--device", "cpu", "--threads", "1", "--max-model-len", "512", "--max-tokens", "24"]
+ENGINE = ["--dtype", "fp32", "--device", "cpu", "--threads", "1", "--max-model-len", "4096"]
+SMALL = [*ENGINE, "--max-tokens", "24"]
 
 
 def record(context: str, *paths: tuple[str, int], feature: bool = False) -> Record:

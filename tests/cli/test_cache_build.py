@@ -17,7 +17,7 @@ from protos.sampling_params import SamplingParams
 from services.draft_files.build import prompt_digest
 from services.offline import LLM
 from tests.cli.conftest import Call
-from tests.cli.drafts import SMALL, ids_of, records
+from tests.cli.drafts import ENGINE, SMALL, ids_of, records
 from tests.cli.test_cache import said
 from tests.fakes.eagle_nets import random_net
 
@@ -106,7 +106,7 @@ def test_a_drafters_own_guesses_are_stored_without_an_answer(
     paradraft: Call, model: str, prompts: Path, files: Path
 ) -> None:
     own = json.dumps({"method": "draft_model", "model": model, "num_speculative_tokens": 6, "draft_dtype": "fp32"})
-    command = ["cache", "build", model, "--draft-files", str(files), "--prompts", str(prompts), *SMALL]
+    command = ["cache", "build", model, "--draft-files", str(files), "--prompts", str(prompts), *ENGINE]
     result = paradraft(*command, "--author", "draft_model", "--speculative-config", own)
     assert result.exit_code == 0, result.output
     _, found = records(files)
@@ -125,7 +125,7 @@ def test_a_tree_of_guesses_gives_a_path_for_each_leaf(
     net = random_net(hidden_size=64, feature_layers=(0,))
     EAGLE_NETS.save(net, tmp_path / "eagle")
     own = json.dumps({"method": "eagle3", "model": str(tmp_path / "eagle"), "num_speculative_tokens": 8, "topk": 2})
-    command = ["cache", "build", model, "--draft-files", str(files), "--prompts", str(prompts), *SMALL]
+    command = ["cache", "build", model, "--draft-files", str(files), "--prompts", str(prompts), *ENGINE]
     result = paradraft(*command, "--author", "eagle3", "--speculative-config", own)
     assert result.exit_code == 0, result.output
     _, found = records(files)
@@ -133,6 +133,21 @@ def test_a_tree_of_guesses_gives_a_path_for_each_leaf(
         paths = found[prompt_digest(ids_of(question))].paths
         assert {path.tokens[0] for path in paths} == {answer[0]}
         assert len(paths) == len({path.tokens for path in paths}) > 0
+
+
+def test_a_long_prompt_is_read_before_guesses_are_stored(
+    paradraft: Call, model: str, prompts: Path, files: Path, tmp_path: Path
+) -> None:
+    question = "Is this long? " * 230
+    prompts.write_text(question)
+    EAGLE_NETS.save(random_net(hidden_size=64, feature_layers=(0,)), tmp_path / "eagle")
+    own = json.dumps({"method": "eagle3", "model": str(tmp_path / "eagle")})
+    command = ["cache", "build", model, "--draft-files", str(files), "--prompts", str(prompts), *ENGINE]
+    result = paradraft(*command, "--author", "eagle3", "--speculative-config", own)
+    assert result.exit_code == 0, result.output
+    (record,) = records(files)[1].values()
+    assert record.digest == prompt_digest(ids_of(question))
+    assert record.feature is not None
 
 
 def test_a_new_version_of_the_model_is_warmed_from_the_old_one(
@@ -179,6 +194,8 @@ MISTAKES = [
         "cached names 'elsewhere', but --draft-files is",
     ),
     (["--prompts", "PROMPTS", "--budget-bytes", "7"], "budget_bytes is 7"),
+    (["--prompts", "PROMPTS", "--author", "eagle3", "--max-tokens", "9"], "--max-tokens is of answers"),
+    (["--prompts", "PROMPTS", "--temperature", "0.5"], "--temperature is 0.5, but the first path is the likeliest"),
     (["--warm-from", "ab"], "is not a directory of draft files"),
 ]
 
