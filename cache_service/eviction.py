@@ -1,6 +1,7 @@
 """Eviction: records make room when there are too many: those that were used least recently, of whatever namespace.
 
-A record was used when it was stored, found, credited with tokens or followed by another text.
+A record was used when it was stored, found, credited with tokens or followed by another text. One that was evicted is
+not found any more; its bytes go with its segment, and until then a restart brings it back.
 """
 
 from __future__ import annotations

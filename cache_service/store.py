@@ -44,7 +44,7 @@ class Store:
         self._shelves: dict[Namespace, Shelf] = {}
         self._tenants: dict[str, list[Shelf]] = {}
         self._listeners: list[Callable[[Namespace, Rows], None]] = []
-        self._upkeep = Upkeep(self.tidy)
+        self._upkeep = Upkeep(self.tidy_step)
 
     @classmethod
     def open(
@@ -67,7 +67,8 @@ class Store:
             for namespace in _namespaces(directory):
                 store.shelf(namespace)
             if not read_only:
-                store.tidy()
+                while store.tidy_step():
+                    pass
                 store._upkeep.start()
         except BaseException:
             store.close()
@@ -146,23 +147,26 @@ class Store:
         """Called by a shelf that has grown."""
         self._upkeep.wake()
 
-    def tidy(self) -> None:
-        """Compacts segments that are mostly dead, and makes room before it is needed; step by step, so that others
-        may write in between.
-        """
-        while self._tidy_step():
-            pass
+    def tidy_step(self) -> bool:
+        """Compacts a segment that is mostly dead, or makes room before it is needed; False where all is tidy."""
+        with self.writing:
+            for shelves in list(self._tenants.values()):
+                if fit(shelves, int(READY * self.budgets.tenant_limit), self._evict):
+                    return True
+            shelves = self._all()
+            return fit(shelves, int(READY * self.budgets.limit), self._evict) or compact_mostly_dead(shelves)
 
     def close(self) -> None:
         """Flushes, and lets go of the directory; idempotent."""
         self._upkeep.stop()
         if self._lock is None:
             return
-        try:
-            self.flush()
-        finally:
-            os.close(self._lock)
-            self._lock = None
+        with self.writing:  # who is storing comes to an end first
+            try:
+                self.flush()
+            finally:
+                os.close(self._lock)
+                self._lock = None
 
     def __enter__(self) -> Self:
         return self
@@ -177,15 +181,6 @@ class Store:
 
     def _all(self) -> list[Shelf]:
         return list(self._shelves.values())
-
-    def _tidy_step(self) -> bool:
-        """False where there is nothing to do."""
-        with self.writing:
-            for shelves in self._tenants.values():
-                if fit(shelves, int(READY * self.budgets.tenant_limit), self._evict):
-                    return True
-            shelves = self._all()
-            return fit(shelves, int(READY * self.budgets.limit), self._evict) or compact_mostly_dead(shelves)
 
     def _evict(self, shelf: Shelf, rows: Rows) -> None:
         killed = shelf.evict(rows)

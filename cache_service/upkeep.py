@@ -11,10 +11,12 @@ _log = logging.getLogger(__name__)
 
 
 class Upkeep:
-    """tidy: called after each `wake`, once for several that come meanwhile. What the disk refuses is logged."""
+    """step: called after a `wake` until it returns False; others may write between two steps. What the disk refuses
+    is logged.
+    """
 
-    def __init__(self, tidy: Callable[[], None]) -> None:
-        self._tidy = tidy
+    def __init__(self, step: Callable[[], bool]) -> None:
+        self._step = step
         self._woken = Event()
         self._stopping = Event()
         self._thread = Thread(target=self._run, name="draft-files-upkeep", daemon=True)
@@ -28,7 +30,7 @@ class Upkeep:
         self._woken.set()
 
     def stop(self) -> None:
-        """Waits for the end of what is being done; idempotent."""
+        """Waits for the end of a step; idempotent."""
         self._stopping.set()
         self._woken.set()
         if self._thread.is_alive():
@@ -41,6 +43,7 @@ class Upkeep:
                 return
             self._woken.clear()
             try:
-                self._tidy()
+                while not self._stopping.is_set() and self._step():
+                    pass
             except OSError:
                 _log.exception("draft files could not be tidied up; it is tried again when more are stored")

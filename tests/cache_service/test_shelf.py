@@ -100,6 +100,14 @@ def test_dead_rows_give_nothing(shelf: Shelf) -> None:
     assert shelf.contexts(np.zeros(0, np.int64)).shape == (0, CONTEXT)
 
 
+def test_a_namespace_may_have_no_features(store: Store) -> None:
+    bare = store.shelf(Namespace(tenant="a", fingerprint="f", tokenizer="t"))
+    (row,) = bare.append([record(3)])
+    assert bare.features(np.array([row, NOWHERE])).shape == (2, 0)
+    with pytest.raises(ValueError, match="a feature of 8 numbers; those of this namespace have 0"):
+        bare.append([record(1)])
+
+
 def test_counts_are_added_to_those_that_were_stored(shelf: Shelf) -> None:
     (row,) = shelf.append([record(1)])
     shelf.count(row, 1)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -89,6 +91,30 @@ def test_a_store_that_is_closed_takes_nothing(tmp_path: Path) -> None:
     store.close()
     with pytest.raises(ValueError, match="is closed: open it again"):
         shelf.append([record(1)])
+
+
+def test_what_is_being_stored_when_it_closes_is_stored_or_refused(tmp_path: Path) -> None:
+    store = Store.open(tmp_path, budget_bytes=4 * BUDGET)
+    shelf, stored_, refused = store.shelf(NAMESPACE), [], []
+
+    def append_until_refused() -> None:
+        while not refused:
+            number = len(stored_)
+            try:
+                shelf.append([record(number)])
+                stored_.append(number)
+            except ValueError as error:
+                refused.append(str(error))
+
+    thread = Thread(target=append_until_refused)
+    thread.start()
+    while len(stored_) < 20:
+        time.sleep(0.001)
+    store.close()
+    thread.join()
+    assert "is closed" in refused[0]
+    with Store.open(tmp_path, budget_bytes=4 * BUDGET) as again:
+        assert len(again.shelf(NAMESPACE)) == len(stored_)
 
 
 def test_dropped_records_are_gone_for_good(tmp_path: Path) -> None:
