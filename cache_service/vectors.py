@@ -106,7 +106,7 @@ class Vectors:
             return dict([item for item, alive in zip(found.items(), lives.tolist(), strict=True) if alive][:k])
         found = self._search(feature, k, among) if len(among) > FEW_ROWS else {}
         if len(found) < min(k, len(among)):
-            found |= self.rank(feature, among[: FEWER_ROWS if found else FEW_ROWS], k)
+            found |= self.rank(feature, among[: max(k, FEWER_ROWS if found else FEW_ROWS)], k)
             found = dict(sorted(found.items(), key=_highest_first)[:k])
         return found
 
