@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from random import Random
+from threading import Event, Thread
 
 import numpy as np
 import pytest
@@ -118,3 +120,39 @@ def test_a_smaller_budget_holds_from_the_start(tmp_path: Path) -> None:
         kept = present(store.shelf(NAMESPACE), range(3 * PER_BUDGET))
         assert kept == list(range(3 * PER_BUDGET - len(kept), 3 * PER_BUDGET))
         assert len(kept) > 0.6 * PER_BUDGET
+
+
+def test_readers_find_a_record_whole_or_not_at_all_while_others_make_room(tmp_path: Path) -> None:
+    done, wrong, found = Event(), [], [0, 0]
+    with Store.open(tmp_path, budget_bytes=BUDGET) as store:
+        shelf = store.shelf(NAMESPACE)
+        shelf.append([record(number) for number in range(100)])
+        stop = [100]
+
+        def read(seed: int) -> None:
+            random = Random(seed)
+            try:
+                while not done.is_set():
+                    number = random.randrange(stop[0])
+                    row = shelf.row_of(digest_of(number))
+                    one = None if row is None else shelf.record(row)
+                    found[one is not None] += 1
+                    assert one is None or same(one, record(number))
+                    if row is not None:
+                        (context,) = shelf.contexts(np.array([row]))
+                        assert tuple(context[context >= 0]) in (record(number).context, ())
+                        shelf.touch(row, hits=1)
+            except BaseException as error:
+                wrong.append(error)
+
+        readers = [Thread(target=read, args=(seed,)) for seed in range(3)]
+        for reader in readers:
+            reader.start()
+        for start in range(100, 3 * PER_BUDGET, 50):
+            shelf.append([record(number) for number in range(start, start + 50)])
+            stop[0] = start + 50
+        done.set()
+        for reader in readers:
+            reader.join()
+        assert wrong == []
+        assert min(found) > 0
