@@ -58,8 +58,9 @@ class LLM:
     def _start(self, target: Target, args: EngineArgs) -> None:
         self._target = target
         self._speculative_config = args.speculative_config
+        fusion = fusion_for(args, target)  # first, so that what does not fit the target finds no drafter to end
         self._drafter = local_drafter(args, target)
-        self._engine = Engine(target, args.engine_config(), self._drafter, fusion_for(args, target))
+        self._engine = Engine(target, args.engine_config(), self._drafter, fusion)
         self._numbers = itertools.count()
         self._runs: list[_Run] = []
         self._closed = False

@@ -69,6 +69,7 @@ async def assemble(
     """
     spec = replace(args.target_spec(), device=placement.device, threads=placement.verifier_threads)
     target = await asyncio.to_thread(load_target, spec, progress=logger.info)
+    fusion = await asyncio.to_thread(fusion_for, args, target)
     cache = None
     drafting = Drafting()
     speculative = args.speculative_config
@@ -84,7 +85,7 @@ async def assemble(
             context = drafter_context(args, target, threads=placement.drafter_threads or placement.verifier_threads)
             socket = speculative.socket or "unix"
             drafting = await _remote(DrafterSupervisor(config, context, placement, name=drafter_name, socket=socket))
-    loop = EngineLoop(Engine(target, args.engine_config(), drafting.drafter, fusion_for(args, target)))
+    loop = EngineLoop(Engine(target, args.engine_config(), drafting.drafter, fusion))
     loop.start()
     identity = _identity(args, speculative, engine)
     service = VerifierService(target, loop, identity, max_waiting=args.max_waiting, draft_files=drafting.look)

@@ -74,7 +74,6 @@ def test_nobody_there_costs_no_waiting_and_changes_are_kept(serve: Serve, dial: 
     until(lambda: client.status().counters["additions"] == client.status().counters["credits"] == 1)
     assert pretriever.earned == [credit(1)]
     assert paths(found(client, question(1))) == [[(4,)]]
-    assert client.status().up
 
 
 def test_too_many_changes_leave_the_newest(
@@ -128,7 +127,7 @@ def test_a_service_killed_while_it_is_asked_and_added_to(dial: Dial, address: st
 
 
 def test_a_service_that_hangs_is_not_waited_for(dial: Dial, address: str) -> None:
-    """Stopped by a signal, it holds its connection open, and answers when it goes on."""
+    """Stopped by a signal: its connection stays open."""
     client = dial(address, stall_s=0.05)
     with running(address) as service:
         assert client.wait_until_up(30)
@@ -237,8 +236,8 @@ def test_what_a_service_refuses_is_not_brought_again(misbehaving: Misbehaving, d
     client.add([continuation(4, after=(1,))])
     client.credit([credit(1)])
     until(lambda: client.status().counters["credits"] == 1)
-    assert client.status().counters["errors"] == 1
-    assert client.status().counters["additions"] == 0
+    counters = client.status().counters
+    assert (counters["errors"], counters["additions"]) == (1, 0)
 
 
 def test_closing_without_a_service_waits_for_nothing(dial: Dial, address: str) -> None:
