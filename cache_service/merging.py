@@ -61,7 +61,7 @@ def carried(record: Record, source: Namespace, target: Namespace) -> Record:
 def joined_paths(paths: Sequence[Path], more: Sequence[Path]) -> tuple[Path, ...]:
     """Those of both, each once, as far as there is room the most frequent ones. Those of `paths` stand first."""
     joined = list(paths)
-    for path in more:
+    for path in (each for each in more if each not in paths):
         place = same_way(joined, path.tokens)
         if place is None:
             joined.append(path)
