@@ -106,8 +106,10 @@ class Guesser:
             feature=None if state.features is None else state.features.before(end),
         )
         written = tuple(state.text[end:])
-        ways = [self._ended(written + way)[:MAX_PATH] for way in _ways(draft)[: self._guesses.max_paths]]
-        self._files.add([Continuation(namespace=self._guesses.namespace, prefix=prefix, tokens=way) for way in ways])
+        # Each once: ways that part behind an end token are the same.
+        ways = dict.fromkeys(self._ended(written + way)[:MAX_PATH] for way in _ways(draft))
+        kept = list(ways)[: self._guesses.max_paths]
+        self._files.add([Continuation(namespace=self._guesses.namespace, prefix=prefix, tokens=way) for way in kept])
 
     def _ended(self, tokens: Tokens) -> Tokens:
         """Up to the first end token."""

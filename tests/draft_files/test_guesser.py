@@ -72,7 +72,7 @@ def test_only_so_many_ways_are_stored() -> None:
 
 
 def test_nothing_is_stored_beyond_the_end_of_a_text() -> None:
-    files, _ = stored(Author(tokens=(5, END, 6), parents=(-1, 0, 1), survival=(0.9, 0.9, 0.9)))
+    files, _ = stored(Author(tokens=(5, END, 6, 7), parents=(-1, 0, 1, 1), survival=(0.9, 0.9, 0.5, 0.4)))
     assert [each.tokens for each in files.added] == [(4, 5, END)]
 
 
