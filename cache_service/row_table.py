@@ -46,7 +46,7 @@ class RowTable:
 
     def append(self, entries: NDArray[np.void]) -> Rows:
         """New rows, alive; their numbers."""
-        if self._size + len(entries) > len(self._entries):
+        if self._size + len(entries) >= len(self._entries):
             self._make_room(len(entries))
         positions = np.arange(self._size, self._size + len(entries))
         rows = np.arange(self._next, self._next + len(entries), dtype=np.int64)
@@ -61,18 +61,18 @@ class RowTable:
 
     def at(self, positions: Rows) -> NDArray[np.void]:
         """ENTRY [positions], copied; anything where a position is -1."""
-        return self._entries[positions]
+        return self._entries.take(positions)  # several times faster than an index, of whole entries
 
     def positions(self, rows: Rows) -> Rows:
         """-1 where a row is dead or was never given."""
-        size = self._size
-        if size == self._next:  # no row was forgotten
-            found = np.where((rows >= 0) & (rows < size), rows, -1)
+        last = len(self._entries) - 1  # no row is there
+        if self._size == self._next:  # no row was forgotten
+            found = np.minimum(np.asarray(rows, np.int64).view(np.uint64), last).view(np.int64)  # -1 is very large so
         else:
             known = self.entries["row"]
-            found = np.minimum(np.searchsorted(known, rows), size - 1)
-            found = np.where(known[found] == rows, found, -1) if size else np.full(len(rows), -1)
-        return np.where((found >= 0) & self._entries["alive"][found], found, -1)
+            found = np.searchsorted(known, rows)
+            found = np.where(self._entries["row"][found] == rows, found, last)
+        return np.where(self._entries["alive"][found], found, -1)
 
     def position(self, row: int) -> int | None:
         """None where the row is dead or was never given."""
@@ -118,7 +118,7 @@ class RowTable:
         self._account(found, 1)
 
     def _account(self, positions: Rows, sign: int) -> None:
-        entries = self._entries[positions]
+        entries = self._entries.take(positions)
         sizes = entries["size"].astype(np.int64)
         for number in np.unique(entries["segment"]).tolist():
             there = sign * int(sizes[entries["segment"] == number].sum())
