@@ -40,6 +40,7 @@ class CacheCalls(cache_pb2_grpc.DraftFilesServicer):
         self._pretriever = pretriever
         self._lanes = PretrieverLanes(pretriever)
         self._streams = threading.Semaphore(max_streams)
+        self._counting = threading.Lock()
         self._counters: Counter[str] = Counter(bad_messages=0, streams=0)
 
     def stats(self) -> DraftFilesStats:
@@ -61,7 +62,7 @@ class CacheCalls(cache_pb2_grpc.DraftFilesServicer):
         if not self._streams.acquire(blocking=False):
             context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "too many streams are open; end one, or look up without")
         try:
-            self._counters["streams"] += 1
+            self._count("streams")
             context.send_initial_metadata(())  # tells the client that somebody is there before it asks
             caller = _Caller[Findings](context)
             for message in request_iterator:
@@ -88,13 +89,17 @@ class CacheCalls(cache_pb2_grpc.DraftFilesServicer):
     ) -> cache_pb2.StatsAnswer:
         return self.stats().packed()
 
+    def _count(self, event: str) -> None:
+        with self._counting:
+            self._counters[event] += 1
+
     def _read(
         self, unpack: Callable[[Message], list[Item]], message: Message, context: grpc.ServicerContext
     ) -> list[Item]:
         try:
             return unpack(message)
         except FieldError as error:
-            self._counters["bad_messages"] += 1
+            self._count("bad_messages")
             context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
 
     def _taken(self, lane: Lane[Item, Made], items: Sequence[Item], context: grpc.ServicerContext) -> Outcome[Made]:

@@ -139,11 +139,9 @@ class GrpcDraftFiles:
     def _sent(self, stream: int) -> Iterator[cache_pb2.Questions]:
         while questions := self._outgoing.next_questions(stream):
             message, refused = packed(pack_questions, questions)
-            self._counters["errors"] += refused
+            self._outgoing.refused(refused)
             if message.questions:
                 yield message
-            else:
-                self._outgoing.answered()
 
     def _connected(self, service: cache_pb2_grpc.DraftFilesStub) -> None:
         self._reason = self._failure = ""

@@ -28,7 +28,7 @@ class CacheService:
 
     def __init__(self, options: DirectoryOptions, name: str) -> None:
         self._options = options
-        self._socket = f"unix:{_private_directory(name) / 'cache.sock'}"
+        self._name = name
         self._further: str | None = None
         self._server: CacheServer | None = None
         self._opening = asyncio.Lock()
@@ -70,7 +70,8 @@ class CacheService:
 
     def _serve(self) -> CacheServer:
         with contextlib.ExitStack() as opened:
-            server = CacheServer(opened.enter_context(opened_pretriever(self._options)), self._socket)
+            pretriever = opened.enter_context(opened_pretriever(self._options))
+            server = CacheServer(pretriever, f"unix:{_private_directory(self._name) / 'cache.sock'}")
             server.start()
             self._held = opened.pop_all()
             return server
@@ -91,7 +92,8 @@ def service_address(name: str) -> str:
 def _private_directory(name: str) -> Path:
     """The same at each start, so that an actor that is killed leaves nothing that its successor does not use."""
     directory = Path(tempfile.gettempdir()) / f"paradraft-{os.getuid()}-{name}"
-    directory.mkdir(mode=0o700, exist_ok=True)
+    with contextlib.suppress(FileExistsError):
+        directory.mkdir(mode=0o700)
     found = directory.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
         raise ValueError(f"{str(directory)!r} must be a directory that only this user can enter; remove it")

@@ -25,7 +25,7 @@ class Outgoing:
 
     While no stream is open, questions are dropped and changes kept; where there are too many, the oldest go. One batch
     of questions is under way at a time: what is asked meanwhile gathers to the next. Counters: dropped_questions,
-    dropped_additions, dropped_credits.
+    dropped_additions, dropped_credits, errors (questions that cannot be sent).
     """
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class Outgoing:
         self._continuations: deque[Continuation] = deque()
         self._credits: deque[Credit] = deque()
         self._under_way = 0
-        self.counters: Counter[str] = Counter(dropped_questions=0, dropped_additions=0, dropped_credits=0)
+        self.counters: Counter[str] = Counter(dropped_questions=0, dropped_additions=0, dropped_credits=0, errors=0)
 
     def ask(self, questions: Sequence[Question]) -> None:
         """To be sent soon."""
@@ -108,6 +108,13 @@ class Outgoing:
             answered, self._owed = self._owed, 0
             self._changed.notify_all()
             return answered
+
+    def refused(self, count: int) -> None:
+        """So many of the questions under way cannot be sent."""
+        with self._changed:
+            self._owed -= count
+            self.counters["errors"] += count
+            self._changed.notify_all()
 
     def lost(self) -> None:
         """The stream is gone, and with it what was asked over it."""

@@ -18,7 +18,7 @@ import ray
 from drafters.cached_config import CachedConfig
 from protos.draft_files import DraftFiles
 from services.draft_files import cache_service_supervisor
-from services.draft_files.cache_service_actor import NAMESPACE, service_address
+from services.draft_files.cache_service_actor import NAMESPACE, CacheService, service_address
 from services.draft_files.cache_service_supervisor import CacheServiceSupervisor
 from services.draft_files.opening import DirectoryOptions, directory_options, on_ray, open_draft_files
 from tests.draft_files.rounds import found, paths, until
@@ -135,6 +135,27 @@ def test_a_directory_in_use_is_refused_until_it_is_free(options: DirectoryOption
         ray.get(keeper.start.remote(options, 0.0), timeout=60)
     assert ray.get(keeper.start.remote(options), timeout=60)
     ray.kill(keeper)
+
+
+async def test_a_place_for_the_socket_that_is_not_ones_own_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    options = directory_options(CachedConfig(draft_files=str(tmp_path / "drafts")))
+    assert options is not None
+    place = tmp_path / f"paradraft-{os.getuid()}-name"
+    place.touch()
+    service = CacheService(options, "name")
+    with pytest.raises(ValueError, match="name' must be a directory that only this user can enter; remove it"):
+        await service.ready(options)
+    place.unlink()
+    place.mkdir(mode=0o777)
+    place.chmod(0o777)
+    with pytest.raises(ValueError, match="only this user can enter"):
+        await service.ready(options)
+    place.rmdir()
+    assert await service.ready(options) == os.getpid()
+    assert (place / "cache.sock").is_socket()
 
 
 def test_without_ray_the_name_is_no_address(monkeypatch: pytest.MonkeyPatch) -> None:
