@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from cache_service.namespace import directory_name
 from protos.draft_files import Namespace
 
+DIGITS = 32  # of a fingerprint, of weights or of a tokenizer
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feature:
@@ -52,3 +54,19 @@ class Destination:
 def tokenizer_of(fingerprint: str, known: Iterable[Namespace]) -> str | None:
     """As namespaces of that model say; None where there are none."""
     return next((each.tokenizer for each in known if each.fingerprint == fingerprint), None)
+
+
+def completed(beginning: str, known: Iterable[str], *, what: str) -> str:
+    """The one of those that are known that begins so, or `beginning` itself where it has all its digits; else
+    ValueError."""
+    found = sorted({each for each in known if each.startswith(beginning)})
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise ValueError(f"{what} {beginning!r} is the beginning of {', '.join(found)}; give more digits")
+    if len(beginning) != DIGITS:
+        raise ValueError(
+            f"{what} {beginning!r} is not known here and has {len(beginning)} of {DIGITS} digits; give all of them, as "
+            "`paradraft cache ls --json` prints them"
+        )
+    return beginning

@@ -43,6 +43,9 @@ def export(
     console = Console(stderr=True, highlight=False)
     wanted = namespaces(directory).values() if namespace is None else [find(directory, namespace)]
 
+    if not wanted:
+        raise ValueError(f"there are no drafts in {directory} yet; give the directory of a server or of a build")
+
     def write() -> int:
         with Store.open(directory, budget_bytes=UNBOUNDED, read_only=True) as store:
             shelves = [shelf for shelf in store.shelves() if shelf.namespace in wanted]
@@ -57,8 +60,8 @@ def export(
 
 IMPORT_HELP = {
     "tenant": "Give the drafts to this tenant instead.",
-    "fingerprint": "Warm another model, which has the same tokenizer: its fingerprint, as ls prints it.",
-    "tokenizer": "That model's tokenizer, as ls prints it, where DIR has nothing of the model yet.",
+    "fingerprint": "Warm another model of the same tokenizer: its fingerprint, or the beginning of a known one.",
+    "tokenizer": "That model's tokenizer, where DIR has nothing of the model yet.",
     "feature": "How its prefixes have features, such as 'layer 20, mean'; none for none.",
     "budget_bytes": "Bound of DIR; beyond it the least recently used goes. Default: no bound.",
 }
@@ -88,20 +91,26 @@ def import_(
     if archive.lost != 0:
         lost = "the end" if archive.lost is None else f"{archive.lost:,} records"
         console.print(f"{file}: {lost} cannot be read; the rest is whole", style="yellow", soft_wrap=True)
-    goal, budget_bytes = _goal(directory, given(options)), options["budget_bytes"]
+    goal, budget_bytes = _goal(directory, archive, given(options)), options["budget_bytes"]
     into = (directory, UNBOUNDED if budget_bytes is None else budget_bytes)
     _import(console, archive, _chosen(archive, namespace), goal, into)
 
 
-def _goal(directory: Path, options: Mapping[str, Any]) -> Destination:
-    from cache_service.destination import Destination, tokenizer_of
+def _goal(directory: Path, archive: Archive, options: Mapping[str, Any]) -> Destination:
+    from cache_service.destination import Destination, completed, tokenizer_of
     from cache_service.survey import namespaces
 
     fingerprint, tokenizer, feature = (options.get(name) for name in ("fingerprint", "tokenizer", "feature"))
     if tokenizer is not None and fingerprint is None:
         raise ValueError(f"--tokenizer {tokenizer} is of another model; give its --fingerprint too, or leave it out")
-    if fingerprint is not None and tokenizer is None and directory.is_dir():
-        tokenizer = tokenizer_of(fingerprint, namespaces(directory).values())
+    there = list(namespaces(directory).values()) if directory.is_dir() else []
+    known = [*there, *archive.namespaces]
+    if fingerprint is not None:
+        fingerprint = completed(fingerprint, (each.fingerprint for each in known), what="--fingerprint")
+    if tokenizer is not None:
+        tokenizer = completed(tokenizer, (each.tokenizer for each in known), what="--tokenizer")
+    elif fingerprint is not None:
+        tokenizer = tokenizer_of(fingerprint, known)
     return Destination(
         tenant=options.get("tenant"),
         fingerprint=fingerprint,

@@ -117,13 +117,17 @@ MISTAKES = [
     (["prune", "FILES"], "nothing says what to delete; give --budget-bytes"),
     (["prune", "FILES", "--older-than", "soon"], "--older-than 'soon' is no age; it looks like"),
     (["export", "FILES", "FILES"], "is a folder; give the name of a file"),
+    (["export", "EMPTY", "x"], "there are no drafts in"),
     (["import", "nothing", "FILES"], "nothing is no archive of draft files"),
 ]
 
 
 @pytest.mark.parametrize(("args", "reason"), MISTAKES, ids=lambda v: " ".join(v) if isinstance(v, list) else "")
 def test_a_mistake_is_answered_in_plain_words(paradraft: Call, files: Path, args: list[str], reason: str) -> None:
-    result = paradraft("cache", *(str(files) if arg == "FILES" else arg for arg in args))
+    empty = files.parent / "empty"
+    empty.mkdir()
+    given = {"FILES": str(files), "EMPTY": str(empty)}
+    result = paradraft("cache", *(given.get(arg, arg) for arg in args))
     assert result.exit_code == 2
     assert reason in said(result.stderr)
     assert not Path("nowhere").exists()

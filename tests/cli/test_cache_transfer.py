@@ -14,6 +14,8 @@ from tests.cli.conftest import Call
 from tests.cli.drafts import ANNA, BOB, BUDGET, TOKENIZER, fill, record, stored
 from tests.cli.test_cache import said
 
+NEWER = "abcd" * 8
+
 
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
@@ -62,10 +64,10 @@ def test_paths_of_both_sides_are_kept(paradraft: Call, archive: Path, tmp_path: 
 def test_another_model_of_the_same_tokenizer_is_warmed_without_features(
     paradraft: Call, files: Path, archive: Path
 ) -> None:
-    newer = ["--fingerprint", "f2", "--tokenizer", TOKENIZER, "--namespace", directory_name(ANNA)]
+    newer = ["--fingerprint", NEWER, "--tokenizer", TOKENIZER[:8], "--namespace", directory_name(ANNA)]
     result = paradraft("cache", "import", str(archive), str(files), *newer)
     assert result.exit_code == 0, result.stderr
-    warmed = replace(ANNA, fingerprint="f2")
+    warmed = replace(ANNA, fingerprint=NEWER)
     found = stored(files)
     assert found[warmed] == found[ANNA]
     with Store.open(files, budget_bytes=BUDGET, read_only=True) as store:
@@ -81,9 +83,11 @@ def test_another_kind_of_feature_has_its_own_width(paradraft: Call, archive: Pat
     assert (found.tenant, found.feature, found.width) == ("carl", "layer 9, last", 128)
 
 
-REFUSED = [
-    (["--fingerprint", "f2", "--tokenizer", "other"], "their token ids mean other text there"),
-    (["--fingerprint", "f2"], "the tokenizer of model f2 is not known here"),
+REFUSED: list[tuple[list[str], str]] = [
+    (["--fingerprint", NEWER, "--tokenizer", "0" * 32], "their token ids mean other text there"),
+    (["--fingerprint", NEWER], f"the tokenizer of model {NEWER} is not known here"),
+    (["--fingerprint", "abc"], "--fingerprint 'abc' is not known here and has 3 of 32 digits"),
+    (["--fingerprint", NEWER, "--tokenizer", "abc"], "--tokenizer 'abc' is not known here"),
     (["--tokenizer", TOKENIZER], "give its --fingerprint too"),
     (["--namespace", "zz"], "'zz' is no namespace in this file"),
     (["--budget-bytes", "5"], "budget_bytes is 5, which is too small"),
@@ -102,7 +106,7 @@ def test_what_cannot_be_is_refused_and_changes_nothing(
 
 
 def test_a_directory_tells_the_tokenizer_of_a_model(paradraft: Call, files: Path, archive: Path) -> None:
-    other = replace(BOB, fingerprint="f3", tokenizer="other")
+    other = replace(BOB, fingerprint="f3" * 16, tokenizer="other")
     with Store.open(files, budget_bytes=BUDGET) as store:
         store.shelf(other).append([record("x", ("yyyy", 1))])
     result = paradraft("cache", "import", str(archive), str(files), "--fingerprint", "f3")
