@@ -37,13 +37,14 @@ class BuildConfig:
         stored = _stored(parts.pop("cached", {}), directory)
         cached = parse_config(stored)
         assert isinstance(cached, CachedConfig)
+        tenant_budget_bytes = cached.tenant_budget_bytes
         drafter = _helped(parts, stored) if author == TARGET else _alone(parts, author)
         return cls(
             args=EngineArgs.model_validate({**options, "speculative_config": {**drafter, **shared}}),
             cached=cached,
             author=author,
-            budget_bytes=budget_bytes or stored.get("budget_bytes", UNBOUNDED),
-            tenant_budget_bytes=stored.get("tenant_budget_bytes") or UNBOUNDED,
+            budget_bytes=stored.get("budget_bytes", UNBOUNDED) if budget_bytes is None else budget_bytes,
+            tenant_budget_bytes=UNBOUNDED if tenant_budget_bytes is None else tenant_budget_bytes,
         )
 
 

@@ -194,6 +194,7 @@ MISTAKES = [
         "cached names 'elsewhere', but --draft-files is",
     ),
     (["--prompts", "PROMPTS", "--budget-bytes", "7"], "budget_bytes is 7"),
+    (["--prompts", "PROMPTS", "--budget-bytes", "0"], "budget_bytes is 0"),
     (["--prompts", "PROMPTS", "--author", "eagle3", "--max-tokens", "9"], "--max-tokens is of answers"),
     (["--prompts", "PROMPTS", "--temperature", "0.5"], "--temperature is 0.5, but the first path is the likeliest"),
     (["--warm-from", "ab"], "is not a directory of draft files"),
