@@ -105,7 +105,9 @@ def test_of_a_crowd_the_nearest_are_taken_not_the_newest(store: Store) -> None:
     ]
     crowd[50] = replace(crowd[50], prefix=prefix((1, 50, *TEXT[-8:]), [1, 0.1, 0, 0]), tokens=(8,) * 4)
     pretriever.add(crowd)
-    assert continuations(ask(pretriever, TEXT, EAST)) == [(7,) * 4, (8,) * 4]
+    found = ask(pretriever, TEXT, EAST)
+    assert continuations(found) == [(7,) * 4, (8,) * 4]
+    assert [hit.match_length for hit in found.hits] == [32, 8]
     assert continuations(ask(pretriever, TEXT)) == [(7,) * 4, (9,) * 4, (9,) * 4]
 
 

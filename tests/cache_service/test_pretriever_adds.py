@@ -124,6 +124,20 @@ def test_evicted_prefixes_are_not_found_and_their_memory_comes_back(
         assert held.index_bytes < 2.1 * held.records * 32  # one n-gram, and a vector with its number
 
 
+@pytest.mark.usefixtures("hasty_disk")
+def test_prefixes_that_learn_new_paths_take_no_more_memory(
+    pretriever: Pretriever, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vectors, "READ_ROWS", 64)
+    prefixes = [prefix((i, 1, 2, 3, 4), EAST) for i in range(200)]
+    for path in range(20):
+        pretriever.add([Continuation(namespace=HOME, prefix=one, tokens=(path,) * 8) for one in prefixes])
+    held = pretriever.metrics()[HOME]
+    assert held.records == 200
+    assert held.index_bytes < 3 * held.records * 32
+    assert len(ask(pretriever, (7, 1, 2, 3, 4), EAST).hits) == 4
+
+
 def test_of_a_dropped_namespace_nothing_is_found(store: Store, pretriever: Pretriever) -> None:
     add(pretriever, TEXT, (1,) * 4, EAST)
     store.drop(HOME)
