@@ -21,7 +21,6 @@ from protos.draft_files import Namespace
 
 _log = logging.getLogger(__name__)
 
-_TRIES = 10
 Opened = tuple[NDArray[np.void], NDArray[np.void]]  # ENTRY [n], HEAD [n]
 
 
@@ -39,21 +38,12 @@ class Segments:
     def open(self, *, read_only: bool) -> Opened:
         """What the files hold: ENTRY [n], HEAD [n]. Unfinished tails are cut, unless `read_only`.
 
-        ValueError where a file is foreign, newer or of another namespace.
+        ValueError where a file is foreign, newer or of another namespace. FileNotFoundError where one was compacted
+        away by another process meanwhile.
         """
-        if read_only:
-            return self._open_while_written()
-        for unnamed in self.folder.glob(f"*{disk.UNNAMED}"):
-            unnamed.unlink()
-        return self._open(read_only=False)
-
-    def _open_while_written(self) -> Opened:
-        for _ in range(_TRIES):
-            with suppress(FileNotFoundError):
-                return self._open(read_only=True)
-        raise ValueError(f"the draft files in {self.folder} are being compacted all the time: try again later")
-
-    def _open(self, *, read_only: bool) -> Opened:
+        if not read_only:
+            for unnamed in self.folder.glob(f"*{disk.UNNAMED}"):
+                unnamed.unlink()
         self.by_number, self.num_bytes = {}, 0
         entries, heads = [np.zeros(0, ENTRY)], [np.zeros(0, HEAD)]
         for path in segment_paths(self.folder):

@@ -5,10 +5,12 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from threading import RLock
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 from cache_service.budgets import Budgets
 from cache_service.clock import Clock
@@ -24,6 +26,8 @@ from protos.draft_files import Namespace
 
 READY = 0.9  # of the limit: more is made room of when there is time
 _LOCK = ".lock"
+_TRIES = 20
+Read = TypeVar("Read")
 
 
 class Store:
@@ -64,8 +68,8 @@ class Store:
         budgets = Budgets(budget_bytes=budget_bytes, tenant_budget_bytes=tenants)
         store = cls(directory, budgets, read_only=read_only)
         try:
-            for namespace in _namespaces(directory):
-                store.shelf(namespace)
+            for namespace in _while_written(lambda: _namespaces(directory)):
+                _while_written(partial(store.shelf, namespace))
             if not read_only:
                 while store.tidy_step():
                     pass
@@ -186,6 +190,14 @@ class Store:
         killed = shelf.evict(rows)
         for listener in self._listeners:
             listener(shelf.namespace, killed)
+
+
+def _while_written(read: Callable[[], Read]) -> Read:
+    """Reads again where a file was compacted away between its being listed and read, by the process that writes."""
+    for _ in range(_TRIES):
+        with suppress(FileNotFoundError):
+            return read()
+    raise ValueError("the draft files are being compacted all the time: try again later")
 
 
 def _namespaces(directory: Path) -> list[Namespace]:

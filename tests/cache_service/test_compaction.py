@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from threading import Event, Thread
 
@@ -139,3 +140,27 @@ def test_no_file_stays_open_for_a_segment_that_is_gone(store: Store, shelf: Shel
         store.compact_now()
     held = [str(path.readlink()) for path in Path("/proc/self/fd").iterdir() if path.is_symlink()]
     assert [path for path in held if str(store.directory) in path and "(deleted)" in path] == []
+
+
+def test_another_process_that_reads_misses_nothing_although_files_come_and_go(store: Store, shelf: Shelf) -> None:
+    """It opens the store again and again, as `cache ls` beside a server."""
+    done, turn = Event(), count()
+
+    def churn() -> None:
+        while not done.is_set():
+            shelf.append([record(number, version=next(turn)) for number in range(60)])
+            store.compact_now()
+
+    shelf.append([record(number) for number in range(100)])
+    writer = Thread(target=churn)
+    writer.start()
+    try:
+        for _ in range(40):
+            with Store.open(store.directory, budget_bytes=BUDGET, read_only=True) as reader:
+                (found,) = reader.shelves()
+                assert len(found) == 100
+                assert all(stored(found, number) is not None for number in range(100))
+    finally:
+        done.set()
+        writer.join()
+    assert next(turn) > 120
