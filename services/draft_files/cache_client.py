@@ -32,7 +32,7 @@ _OPTIONS = [
 
 class GrpcDraftFiles:
     """A DraftFiles at `address`: `host:port`, `unix:/path`, or what tells one of them whenever it connects, if it does
-    not raise a LookupError.
+    not raise a ConnectionError.
 
     It connects, and reconnects, by itself. While it cannot, questions are dropped and counted; additions and credits
     are kept, of too many the newest, and what the service had taken when it died may be given to it twice.
@@ -107,7 +107,7 @@ class GrpcDraftFiles:
                 self._reason = "the service ended the stream"
             except grpc.RpcError as error:
                 self._reason = _described(error)
-            except LookupError as error:
+            except ConnectionError as error:
                 self._reason = str(error)
             except FieldError as error:
                 self._reason = f"the service sent what cannot be read: {error}"
@@ -139,7 +139,7 @@ class GrpcDraftFiles:
     def _sent(self, stream: int) -> Iterator[cache_pb2.Questions]:
         while questions := self._outgoing.next_questions(stream):
             message, refused = packed(pack_questions, questions)
-            self._outgoing.refused(refused)
+            self._outgoing.refused(refused, stream)
             if message.questions:
                 yield message
 

@@ -78,15 +78,15 @@ class CacheService:
 
 
 def service_address(name: str) -> str:
-    """Where the actor of that name listens now, for this process. Waits for it; LookupError where none answers."""
+    """Where the actor of that name listens now, for this process. Waits for it; ConnectionError where none answers."""
     if not ray.is_initialized():
-        raise LookupError(f"address 'ray:{name}' can only be found from a process on Ray; give host:port")
+        raise ConnectionError(f"address 'ray:{name}' can only be found from a process on Ray; give host:port")
     try:
         actor = ray.get_actor(name, namespace=NAMESPACE)
         node = ray.get_runtime_context().get_node_id()
         return str(ray.get(actor.address.remote(node), timeout=RESOLVE_TIMEOUT_S))
     except (ValueError, RayError) as error:  # ValueError: nobody has the name, or what the actor says of its directory
-        raise LookupError(f"no cache service answers at 'ray:{name}': {str(error).splitlines()[0]}") from error
+        raise ConnectionError(f"no cache service answers at 'ray:{name}': {str(error).splitlines()[0]}") from error
 
 
 def _private_directory(name: str) -> Path:

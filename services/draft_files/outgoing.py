@@ -109,12 +109,13 @@ class Outgoing:
             self._changed.notify_all()
             return answered
 
-    def refused(self, count: int) -> None:
-        """So many of the questions under way cannot be sent."""
+    def refused(self, count: int, stream: int) -> None:
+        """So many of the questions under way cannot be sent over that stream."""
         with self._changed:
-            self._owed -= count
-            self.counters["errors"] += count
-            self._changed.notify_all()
+            if stream == self.stream:  # else they were lost with it
+                self._owed -= count
+                self.counters["errors"] += count
+                self._changed.notify_all()
 
     def lost(self) -> None:
         """The stream is gone, and with it what was asked over it."""

@@ -160,7 +160,7 @@ def test_an_address_that_cannot_be_told_is_a_reason(dial: Dial, serve: Serve, ad
 
     def tell() -> str:
         if not known:
-            raise LookupError("nobody knows")
+            raise ConnectionError("nobody knows")
         return address
 
     client = dial(tell)
