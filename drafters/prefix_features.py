@@ -20,9 +20,9 @@ RECENT = 16
 
 
 def feature_layer(config: CachedConfig, context: DrafterContext) -> int:
-    """The layer whose states are read: the configured one, else two thirds up. ValueError for one there is not."""
+    """The layer whose states are read: the configured one, else the last. ValueError for one there is not."""
     if config.feature_layer is None:
-        return 2 * context.num_layers // 3
+        return context.num_layers - 1
     if config.feature_layer >= context.num_layers:
         raise ValueError(
             f"speculative_config: feature_layer is {config.feature_layer}, but {context.target} has "

@@ -21,7 +21,7 @@ class Namespace:
     """Whose drafts, of which model: nothing is found across namespaces.
 
     tenant: from the API key, never from a request's body. fingerprint: of the weights. tokenizer: hash of the
-    tokenizer alone. feature: how a prefix feature is made, such as `layer 20, mean`; "" where prefixes have none.
+    tokenizer alone. feature: how a prefix feature is made, such as `layer 29, last`; "" where prefixes have none.
     width: numbers in a feature.
     """
 

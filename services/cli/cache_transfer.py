@@ -62,7 +62,7 @@ IMPORT_HELP = {
     "tenant": "Give the drafts to this tenant instead.",
     "fingerprint": "Warm another model of the same tokenizer: its fingerprint, or the beginning of a known one.",
     "tokenizer": "That model's tokenizer, where DIR has nothing of the model yet.",
-    "feature": "How its prefixes have features, such as 'layer 20, mean'; none for none.",
+    "feature": "How its prefixes have features, such as 'layer 29, last'; none for none.",
     "budget_bytes": "Bound of DIR; beyond it the least recently used goes. Default: no bound.",
 }
 
