@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from cache_service.hash_index import Rows
 
 EXACT_ROWS = 20_000  # so many are one list, which is searched whole
-PROBES = 16  # lists of a larger index that are searched
+PROBES = 8  # lists of a larger index that are searched
 TRAINING_ROWS = 32  # for each list
 ROUNDS = 8  # of k-means
 MAX_BITMAP_BYTES = 1 << 20
