@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import shutil
@@ -15,12 +16,18 @@ from typing import Any
 import pytest
 import ray
 
+from benchmarks.harness.tiny import save_tiny
 from drafters.cached_config import CachedConfig
 from protos.draft_files import DraftFiles
+from protos.messages import Request
+from protos.sampling_params import SamplingParams
+from services.config import AppArgs
 from services.draft_files import cache_service_supervisor
 from services.draft_files.cache_service_actor import NAMESPACE, CacheService, service_address
 from services.draft_files.cache_service_supervisor import CacheServiceSupervisor
 from services.draft_files.opening import DirectoryOptions, directory_options, on_ray, open_draft_files
+from services.placement import Machine, place
+from services.verifier_assembly import assemble
 from tests.draft_files.rounds import found, paths, until
 from tests.fakes.draft_files import continuation, question
 
@@ -135,6 +142,27 @@ def test_a_directory_in_use_is_refused_until_it_is_free(options: DirectoryOption
         ray.get(keeper.start.remote(options, 0.0), timeout=60)
     assert ray.get(keeper.start.remote(options), timeout=60)
     ray.kill(keeper)
+
+
+async def test_drafters_in_the_processes_of_two_verifiers_share_it(options: DirectoryOptions, tmp_path: Path) -> None:
+    speculative = {"method": "cached", "transport": "local", "pooling": "none", "draft_files": options.directory}
+    bounds = {"model": str(save_tiny(tmp_path / "tiny")), "device": "cpu", "max_num_seqs": 1, "max_model_len": 64}
+    args = AppArgs.model_validate(bounds | {"speculative_config": speculative})
+    placement = place(args, Machine(cores=1, total_cores=1, gpus=0))
+    verifiers = [await assemble(args, placement, engine=each, drafter_name="none", directory=options) for each in "01"]
+    params = SamplingParams(temperature=0, seed=0, max_tokens=24, ignore_eos=True)
+    for verifier in verifiers:
+        files = verifier.drafting.files
+        assert files is not None
+        until(lambda: files.status().up)  # noqa: B023
+        request = Request(request_id="r", prompt_ids=(5, 6, 7, 8, 9), params=params)
+        assert [outcome async for outcome in verifier.service.generate([request])]
+        await asyncio.to_thread(until, lambda: files.status().counters["additions"] > 0)  # noqa: B023
+    accepted = [verifier.service._loop.stats().speculation.accepted for verifier in verifiers]
+    assert accepted[0] == 0
+    assert accepted[1] > 12
+    for verifier in verifiers:
+        verifier.shutdown()
 
 
 async def test_a_place_for_the_socket_that_is_not_ones_own_is_refused(
