@@ -70,17 +70,27 @@ class Lane(Generic[Item, Made]):
         with self._changed:
             self._closed = True
             self._changed.notify()
+        if threading.current_thread() is self._thread:  # whose last callback held whoever closes
+            return True
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
     def _run(self) -> None:
-        while parcels := self._next():
-            outcomes = self._outcomes([item for parcel in parcels for item in parcel.items])
-            self.reason = _joint(outcomes).error
-            place = 0
-            for parcel in parcels:
-                parcel.outcome.set_result(_joint(outcomes[place : place + len(parcel.items)]))
-                place += len(parcel.items)
+        while self._turn():
+            pass
+
+    def _turn(self) -> bool:
+        """Does what has gathered; False once the lane is closed. Afterwards it holds nothing of any caller's."""
+        parcels = self._next()
+        if not parcels:
+            return False
+        outcomes = self._outcomes([item for parcel in parcels for item in parcel.items])
+        self.reason = _joint(outcomes).error
+        place = 0
+        for parcel in parcels:
+            parcel.outcome.set_result(_joint(outcomes[place : place + len(parcel.items)]))
+            place += len(parcel.items)
+        return True
 
     def _next(self) -> list[_Parcel[Item, Made]]:
         """What has gathered, at most MAX_BATCH items unless one caller put more; none once the lane is closed."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import weakref
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future
@@ -27,10 +28,11 @@ class LocalDraftFiles:
 
     def __init__(self, pretriever: Pretriever, opened: contextlib.ExitStack | None = None) -> None:
         self._lanes = PretrieverLanes(pretriever)
-        self._opened = opened or contextlib.ExitStack()
         self._answers: deque[Findings] = deque(maxlen=MAX_ANSWERS)
         self._dropped_answers = 0
         self._closed = False
+        # Also for whoever forgets to close: a directory that stays open cannot be opened again.
+        self._finish = weakref.finalize(self, _finish, self._lanes, opened or contextlib.ExitStack())
 
     def ask(self, questions: Sequence[Question]) -> None:
         asked = self._lanes.look_ups.put(questions) if questions else None
@@ -55,14 +57,18 @@ class LocalDraftFiles:
 
     def close(self) -> None:
         self._closed = True
-        if not self._lanes.close(CLOSE_TIMEOUT_S):
-            logger.warning("draft files did not take in within %g s what was pending; it is lost", CLOSE_TIMEOUT_S)
-        try:
-            self._opened.close()
-        except Exception:  # of whatever kind: a disk that fails now costs what it does not hold, never its caller
-            logger.exception("draft files could not be closed well")
+        self._finish()
 
     def _take(self, asked: Future[Outcome[Findings]]) -> None:
         findings = asked.result().made
         self._dropped_answers += max(len(self._answers) + len(findings) - MAX_ANSWERS, 0)
         self._answers.extend(findings)
+
+
+def _finish(lanes: PretrieverLanes, opened: contextlib.ExitStack) -> None:
+    if not lanes.close(CLOSE_TIMEOUT_S):
+        logger.warning("draft files did not take in within %g s what was pending; it is lost", CLOSE_TIMEOUT_S)
+    try:
+        opened.close()
+    except Exception:  # of whatever kind: a disk that fails now costs what it does not hold, never its caller
+        logger.exception("draft files could not be closed well")

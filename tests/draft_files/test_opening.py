@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import subprocess
 import sys
 from dataclasses import replace
@@ -135,6 +136,45 @@ def test_counts_outlive_a_process_that_is_killed(tmp_path: Path) -> None:
     with contextlib.closing(open_draft_files(CachedConfig(draft_files=str(tmp_path)))) as files:
         [answer] = found(files, question(*TEXT))
         assert answer.hits[0].paths[0].count == 3
+
+
+# Ends without closing anything.
+ADDS_AND_ENDS = """
+import sys
+from drafters.cached_config import CachedConfig
+from services.draft_files.opening import open_draft_files
+from tests.fakes.draft_files import continuation
+files = open_draft_files(CachedConfig(draft_files=sys.argv[1]))
+for _ in range(3):
+    files.add([continuation(6, 7, 8, 9, after=(1, 2, 3, 4, 5))])
+"""
+
+
+def test_a_process_that_ends_takes_in_what_is_pending(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-c", ADDS_AND_ENDS, str(tmp_path)], check=True)
+    with contextlib.closing(open_draft_files(CachedConfig(draft_files=str(tmp_path)))) as files:
+        [answer] = found(files, question(*TEXT))
+        assert answer.hits[0].paths[0].count == 3
+
+
+def test_draft_files_that_nobody_holds_are_closed(tmp_path: Path) -> None:
+    config = CachedConfig(draft_files=str(tmp_path))
+    files = open_draft_files(config)
+    files.ask([question(*TEXT)])
+    files.add([continuation(*AFTER, after=TEXT)])
+    del files
+    gc.collect()
+    again: list[DraftFiles] = []
+
+    def _opened_again() -> bool:
+        """A callback of the last question may hold the first ones for a moment."""
+        with contextlib.suppress(ValueError):
+            again.append(open_draft_files(config))
+        return bool(again)
+
+    until(_opened_again)
+    with contextlib.closing(again[0]) as files:
+        assert paths(found(files, question(*TEXT)))[0][0] == AFTER
 
 
 def test_flushing_goes_on_where_the_disk_refuses() -> None:
