@@ -56,6 +56,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     config = tmp_path_factory.mktemp("config") / "config.yaml"
     config.write_text(yaml.safe_dump(_config(port, str(tiny), str(tmp_path_factory.mktemp("drafts")))))
     ray_dir = tempfile.mkdtemp(prefix="pd-ray-", dir="/tmp")  # Ray's sockets need a short path
+    patch = pytest.MonkeyPatch()
+    patch.setenv("TMPDIR", ray_dir)  # of the actors, which are killed and leave their sockets there
     os.environ.pop("RAY_ADDRESS", None)
     os.environ.update(RAY_AUTH_MODE="disabled", RAY_USAGE_STATS_ENABLED="0", OMP_WAIT_POLICY="passive")
     ray.init(
@@ -78,6 +80,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         process.send_signal(signal.SIGINT)
         process.wait(timeout=60)
         ray.shutdown()
+        patch.undo()
         shutil.rmtree(ray_dir, ignore_errors=True)
 
 
