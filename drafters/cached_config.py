@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from drafters.checks import check_number
 
 POOLINGS = ("none", "last", "recent", "mean")
+OF_THE_FILES = ("budget_bytes", "tenant_budget_bytes", "min_similarity")  # decided by whoever opens the directory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +20,8 @@ class CachedConfig:
     the directory, tenant_budget_bytes that of one tenant in it (None: the same); what was used least recently goes
     first. pooling: how the target's states make a prefix's feature (see drafters.prefix_features); `none` finds
     prefixes by their tokens alone. feature_layer: whose states, None for the last. min_similarity: cosine of two
-    features below which there is no hit. These three defaults are the best of benchmarks/ranking.
+    features below which there is no hit. These three defaults are the best of benchmarks/ranking. A service has
+    bounds and a similarity of its own.
     """
 
     draft_files: str | None = None
@@ -42,6 +44,12 @@ class CachedConfig:
                 f"speculative_config: method cached needs draft_files, a directory, or address, that of a cache "
                 f"service, and not both; given are {self.draft_files!r} and {self.address!r}"
             )
+        for key in fields(self):
+            if self.address is not None and key.name in OF_THE_FILES and getattr(self, key.name) != key.default:
+                raise ValueError(
+                    f"speculative_config: {key.name} is {getattr(self, key.name)!r}, but the service at "
+                    f"{self.address!r} has its own; give it to `paradraft cache serve`"
+                )
         if self.pooling not in POOLINGS:
             raise ValueError(
                 f"speculative_config: pooling is {self.pooling!r}; it must be one of {', '.join(POOLINGS)}"

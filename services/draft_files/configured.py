@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
+from typing import Any
 
-from drafters.cached_config import CachedConfig
+from drafters.cached_config import OF_THE_FILES, CachedConfig
 from drafters.mixed_config import MixedConfig, Part
 from drafters.registry import DrafterConfig, parts_of
 from protos.draft_files import DraftFiles
@@ -36,4 +37,7 @@ def at_service(config: DrafterConfig, address: str) -> DrafterConfig:
 
 
 def _part_at(part: Part, address: str) -> Part:
-    return replace(part, draft_files=None, address=address) if isinstance(part, CachedConfig) else part
+    if not isinstance(part, CachedConfig):
+        return part
+    own: dict[str, Any] = {key.name: key.default for key in fields(part) if key.name in OF_THE_FILES}
+    return replace(part, draft_files=None, address=address, **own)
