@@ -74,8 +74,12 @@ def opened_pretriever(options: DirectoryOptions) -> Iterator[Pretriever]:
     except OSError as error:
         raise ValueError(f"draft_files {options.directory!r} cannot be a directory: {error.strerror}") from error
     store = Store.open(directory, budget_bytes=options.budget_bytes, tenant_budget_bytes=options.tenant_budget_bytes)
-    with contextlib.closing(store), flushing(store):
-        yield Pretriever(store, min_similarity=options.min_similarity)
+    with (
+        contextlib.closing(store),
+        flushing(store),
+        contextlib.closing(Pretriever(store, min_similarity=options.min_similarity)) as pretriever,
+    ):
+        yield pretriever
 
 
 def open_draft_files(keys: DraftFilesKeys) -> DraftFiles:
