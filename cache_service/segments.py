@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -20,6 +21,7 @@ from cache_service.segment import SUFFIX, Segment
 from protos.draft_files import Namespace
 
 _log = logging.getLogger(__name__)
+_NAME = re.compile(rf"([0-9]{{8}}|[1-9][0-9]{{8}}){re.escape(SUFFIX)}")  # one for each number that fits a row's entry
 
 Opened = tuple[NDArray[np.void], NDArray[np.void]]  # ENTRY [n], HEAD [n]
 
@@ -112,11 +114,13 @@ class Segments:
 
 
 def segment_paths(folder: Path) -> list[Path]:
-    """The draft files in a folder, the oldest first; ValueError where one has not the name of one."""
+    """The draft files in a folder, the oldest first; ValueError where one has not the name of one, or is no file."""
     paths = sorted(folder.glob(f"*{SUFFIX}"))
     for path in paths:
-        if not path.stem.isdecimal():
+        if not _NAME.fullmatch(path.name):
             raise ValueError(f"{path} is not named as a draft file is, such as 00000001{SUFFIX}; move it away")
+        if path.is_dir() or (path.is_symlink() and not path.exists()):
+            raise ValueError(f"{path} is named as a draft file is, but it is a folder or a broken link; move it away")
     return sorted(paths, key=lambda path: int(path.stem))
 
 

@@ -62,7 +62,8 @@ class Store:
         """budget_bytes: of all files. tenant_budget_bytes: of those of one tenant. read_only: beside the process that
         writes, as of now; nothing is changed on the disk, and budgets do not matter.
 
-        ValueError where another process writes to the directory, or a file in it cannot be understood.
+        ValueError where another process writes to the directory, where this one may not, or where a file in it cannot
+        be understood.
         """
         tenants = budget_bytes if tenant_budget_bytes is None else tenant_budget_bytes
         budgets = Budgets(budget_bytes=budget_bytes, tenant_budget_bytes=tenants)
@@ -219,8 +220,13 @@ def _namespaces(directory: Path) -> list[Namespace]:
 
 def _lock(directory: Path) -> int:
     """A descriptor that holds the directory for this process, until it is closed or the process dies."""
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    descriptor = os.open(directory / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(directory / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise ValueError(
+            f"draft files cannot be written in {directory}: {error.strerror}; give a directory of your own"
+        ) from error
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

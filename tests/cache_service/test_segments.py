@@ -119,10 +119,27 @@ def test_a_foreign_file_is_refused(path: Path) -> None:
         open_segments(path.parent)
 
 
-def test_a_file_of_another_name_is_refused(path: Path) -> None:
-    path.rename(path.with_name("copy.draft"))
-    with pytest.raises(ValueError, match=r"copy.draft is not named as a draft file is, such as 00000001.draft"):
+@pytest.mark.parametrize("name", ["copy", "1", "4294967296", "\u0661" * 8])
+def test_a_file_of_another_name_is_refused(path: Path, name: str) -> None:
+    """Also of one that would be taken for the file of the same number, or whose number is none of ours."""
+    path.rename(path.with_name(f"{name}.draft"))
+    with pytest.raises(ValueError, match=rf"{name}.draft is not named as a draft file is, such as 00000001.draft"):
         open_segments(path.parent)
+
+
+def test_what_is_no_file_is_refused(path: Path) -> None:
+    other = path.with_name("00000002.draft")
+    other.mkdir()
+    with pytest.raises(ValueError, match=r"00000002.draft is named .* a folder or a broken link; move it away"):
+        open_segments(path.parent)
+    other.rmdir()
+    other.symlink_to("nowhere")
+    with pytest.raises(ValueError, match=r"00000002.draft is named .* a folder or a broken link; move it away"):
+        open_segments(path.parent)
+    other.unlink()
+    path.rename(path.parent / "elsewhere")
+    path.symlink_to("elsewhere")
+    assert len(open_segments(path.parent)[1]) == NUM_RECORDS
 
 
 def test_a_newer_file_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from threading import Thread
@@ -43,6 +44,14 @@ def test_a_second_writer_in_one_process_is_refused_too(tmp_path: Path) -> None:
         pytest.raises(ValueError, match=f"process {os.getpid()} writes"),
     ):
         Store.open(tmp_path, budget_bytes=BUDGET)
+
+
+@pytest.mark.parametrize("make", [Path.touch, lambda path: (path / ".lock").mkdir(parents=True)])
+def test_a_place_that_cannot_be_written_to_is_named(make: Callable[[Path], object], tmp_path: Path) -> None:
+    place = tmp_path / "place"
+    make(place)
+    with pytest.raises(ValueError, match=rf"cannot be written in {place}: .*; give a directory of your own"):
+        Store.open(place, budget_bytes=BUDGET)
 
 
 def test_tenants_find_nothing_of_each_other(tmp_path: Path) -> None:
