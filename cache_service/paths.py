@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from protos.draft_files import MAX_PATHS, Path
 from protos.messages import Tokens
 
+MOST_TEXTS = 2**31 - 1  # that a path counts: the most that a message can tell of them
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
@@ -30,12 +32,17 @@ def take(paths: Sequence[Path], tokens: Tokens) -> Taken:
     if place is not None:
         old = paths[place]
         longer = len(tokens) > len(old.tokens)
-        path = replace(old, tokens=tokens if longer else old.tokens, count=old.count + 1)
+        path = counted(replace(old, tokens=tokens if longer else old.tokens), 1)
         return Taken(paths=(*paths[:place], path, *paths[place + 1 :]), place=place, changed=longer)
     place = len(paths)
     if place == MAX_PATHS:
         place = min(range(MAX_PATHS), key=lambda i: paths[i].count)
     return Taken(paths=(*paths[:place], Path(tokens=tokens), *paths[place + 1 :]), place=place, changed=True)
+
+
+def counted(path: Path, more: int) -> Path:
+    """So many texts more took it; at MOST_TEXTS its count stays."""
+    return replace(path, count=min(path.count + more, MOST_TEXTS))
 
 
 def same_way(paths: Sequence[Path], tokens: Tokens) -> int | None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cache_service.paths import MOST_TEXTS
 from protos.draft_files import CONTEXT, MAX_PATH, MAX_PATHS, Path
 from protos.messages import Tokens
 
@@ -92,7 +93,7 @@ def decode(content: bytes | memoryview) -> Record:
     counts = struct.unpack_from(f"<{num_paths}I", content, counts_at)
     paths = []
     for count, size in zip(counts, lengths, strict=True):
-        paths.append(Path(tokens=struct.unpack_from(f"<{size}i", content, tokens_at), count=count))
+        paths.append(Path(tokens=struct.unpack_from(f"<{size}i", content, tokens_at), count=min(count, MOST_TEXTS)))
         tokens_at += 4 * size
     feature = np.frombuffer(content, "<f2", width, FEATURE_AT).copy() if width else None
     return Record(digest=digest, length=length, context=context, paths=tuple(paths), feature=feature, seq=seq)
@@ -151,8 +152,8 @@ def _check(record: Record) -> None:
     for path in record.paths:
         if not 1 <= len(path.tokens) <= MAX_PATH:
             raise ValueError(f"a path of {len(path.tokens)} tokens: it must have 1 to {MAX_PATH}")
-        if not 1 <= path.count <= MOST:
-            raise ValueError(f"a path's count of {path.count}: it must be 1 to {MOST}")
+        if not 1 <= path.count <= MOST_TEXTS:
+            raise ValueError(f"a path's count of {path.count}: it must be 1 to {MOST_TEXTS}")
     _check_feature(record.feature)
 
 

@@ -15,6 +15,7 @@ from cache_service.catalogue import Catalogue
 from cache_service.clock import Clock
 from cache_service.counters import Counters, room
 from cache_service.frames import frame_bytes
+from cache_service.paths import counted
 from cache_service.record import CONTEXT_AT, CONTEXT_BYTES, FEATURE_AT, Record, decode, encode, match, newest
 from cache_service.row_table import Rows
 from cache_service.segments import Segments
@@ -100,8 +101,9 @@ class Shelf:
         record = decode(payload)
         if more == NO_COUNTS:
             return record
-        counted = zip(record.paths, more, strict=False)
-        return replace(record, paths=tuple(replace(path, count=path.count + count) for path, count in counted))
+        return replace(
+            record, paths=tuple(counted(path, count) for path, count in zip(record.paths, more, strict=False))
+        )
 
     def row_of(self, digest: bytes) -> int | None:
         """None where no record has this digest."""

@@ -18,6 +18,7 @@ from protos.cache_fields import MAX_TEXT
 from protos.draft_files import Findings
 from protos.field_error import FieldError
 from services.draft_files.lane import Lane, Outcome
+from services.draft_files.packing import packed
 from services.draft_files.pretriever_lanes import Pretriever, PretrieverLanes
 from services.draft_files.stats import DraftFilesStats
 
@@ -135,8 +136,9 @@ def _answers(outcome: Outcome[Findings]) -> cache_pb2.Answers:
     try:
         return pack_answers(outcome.made, outcome.error)
     except FieldError as error:
-        logger.exception("findings cannot be sent")
-        return cache_pb2.Answers(error=f"findings cannot be sent: {error}")
+        message, _ = packed(pack_answers, outcome.made)
+        message.error = f"findings cannot be sent: {error}"[:MAX_TEXT]
+        return message
 
 
 def _done(outcome: Outcome[None]) -> cache_pb2.Done:

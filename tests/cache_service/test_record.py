@@ -18,7 +18,7 @@ tokens = st.integers(0, 2**31 - 1)
 paths = st.builds(
     lambda items, count: Path(tokens=tuple(items), count=count),
     st.lists(tokens, min_size=1, max_size=MAX_PATH),
-    st.integers(1, 2**32 - 1),
+    st.integers(1, 2**31 - 1),
 )
 features = st.none() | st.lists(st.floats(-60000, 60000, width=16), min_size=1, max_size=9).map(
     lambda values: np.array(values, np.float16)
@@ -83,6 +83,7 @@ def test_a_record_is_small() -> None:
         ({"paths": (Path(tokens=(1, -1)),)}, "negative token"),
         ({"paths": (Path(tokens=(2**31,)),)}, r"each must be an integer below 2\*\*31"),
         ({"paths": (Path(tokens=(1,), count=0),)}, "count of 0"),
+        ({"paths": (Path(tokens=(1,), count=2**31),)}, "count of 2147483648: it must be 1 to 2147483647"),
         ({"feature": np.zeros(4, np.float32)}, "type float32"),
         ({"feature": np.zeros((2, 2), np.float16)}, r"shape \(2, 2\)"),
         ({"feature": np.array([1, np.inf], np.float16)}, "infinite or undefined"),

@@ -9,9 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cache_service.paths import take
 from cache_service.shelf import Shelf
 from cache_service.store import Store
 from protos.draft_files import CONTEXT, Namespace
+from protos.draft_files import Path as DraftPath
 from tests.cache_service.records import BUDGET, NAMESPACE, WIDTH, digest_of, record, same, stored, version_of
 
 NOWHERE = 10**6
@@ -118,6 +120,15 @@ def test_counts_are_added_to_those_that_were_stored(shelf: Shelf) -> None:
     # Whoever stores it anew stores what has been counted.
     (again,) = shelf.append([shelf.record(row)])
     assert [path.count for path in shelf.record(again).paths] == [2, 3]
+
+
+def test_counts_stay_at_the_most_that_can_be_told(shelf: Shelf) -> None:
+    often = replace(record(1), paths=(DraftPath(tokens=(1, 2, 3, 4), count=2**31 - 1),))
+    (row,) = shelf.append([often])
+    shelf.count(row, 0)
+    assert [path.count for path in shelf.record(row).paths] == [2**31 - 1]
+    (again,) = shelf.append([replace(often, paths=take(shelf.record(row).paths, (1, 2, 3, 4, 5)).paths)])
+    assert shelf.record(again).paths == (DraftPath(tokens=(1, 2, 3, 4, 5), count=2**31 - 1),)
 
 
 def test_totals_go_on_after_a_restart(shelf: Shelf, store: Store) -> None:

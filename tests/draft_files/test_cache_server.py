@@ -157,10 +157,13 @@ def test_bytes_that_are_no_message_harm_nobody(server: CacheServer, stub: Stub) 
     assert len(stub.LookUp(pack_questions([question(1)]), timeout=30).findings) == 1
 
 
-def test_findings_that_cannot_be_sent_are_told(pretriever: ScriptedPretriever, stub: Stub) -> None:
-    pretriever.add([continuation(*range(65), after=(1,))])  # a path that is too long
-    answer = stub.LookUp(pack_questions([question(1)]), timeout=30)
+def test_findings_that_cannot_be_sent_are_told_and_hold_up_no_others(
+    pretriever: ScriptedPretriever, stub: Stub
+) -> None:
+    pretriever.add([continuation(*range(65), after=(1,)), continuation(4, after=(2,))])  # a path that is too long
+    answer = stub.LookUp(pack_questions([question(1), question(2)]), timeout=30)
     assert "findings[0].hits[0].paths[0].tokens has 65 items" in answer.error
+    assert paths(unpack_answers(answer)) == [[(4,)]]
 
 
 def test_two_clients_share_what_they_add(pretriever: ScriptedPretriever, server: CacheServer, dial: Dial) -> None:
