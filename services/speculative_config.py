@@ -29,13 +29,21 @@ def joined_by_cached(given: Any, directory: str) -> dict[str, Any]:
     config = {"method": given} if isinstance(given, str) else dict(given)
     mixed = config if config.get("method") == "mixed" else {"method": "mixed"}
     alone = {key: value for key, value in config.items() if key not in _OF_THE_TRANSPORT}
-    drafters = list(config.get("drafters", ())) if mixed is config else [alone]
-    if any(each == "cached" or (isinstance(each, dict) and each.get("method") == "cached") for each in drafters):
+    drafters = listed(config) if mixed is config else [alone]
+    if any(each.get("method") == "cached" for each in drafters):
         raise ValueError(
             f"draft_files is {directory!r}, but speculative_config has draft files of its own; give them in one place"
         )
     shared = {key: config[key] for key in _OF_THE_TRANSPORT if key in config}
     return mixed | shared | {"drafters": [*drafters, cached]}
+
+
+def listed(mixed: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The drafters of method mixed by their keys. ValueError where they are no list of methods and their keys."""
+    drafters = mixed.get("drafters", ())
+    if not isinstance(drafters, list | tuple) or not all(isinstance(each, str | Mapping) for each in drafters):
+        raise ValueError(f"speculative_config: drafters is {drafters!r}; it must be a list of speculative_configs")
+    return [{"method": each} if isinstance(each, str) else dict(each) for each in drafters]
 
 
 class SpeculativeConfig(StrictModel):

@@ -11,6 +11,7 @@ from drafters.cached_config import CachedConfig
 from drafters.model_config import ModelConfig
 from drafters.registry import METHODS, parse_config
 from services.config import EngineArgs
+from services.speculative_config import listed
 
 TARGET = "target"
 _TRANSPORT = ("transport", "socket", "draft_timeout_s")  # keys that are not the method's own
@@ -52,14 +53,18 @@ def _parts(given: Any) -> tuple[dict[str, Part], dict[str, Any]]:
     """The drafters of a speculative_config by their methods, and the keys that all of them share."""
     if given in (None, "none", {}):
         return {}, {}
+    if not isinstance(given, str | Mapping):
+        raise ValueError(f"speculative_config is {given!r}; it must be keys, the name of a method or none")
     config = {"method": given} if isinstance(given, str) else dict(given)
     shared = {name: config.pop(name) for name in _TRANSPORT if name in config}
     if config.get("method") != "mixed":
         config.setdefault("method", "draft_model")  # as vLLM has it, where only a model is given
         return {config["method"]: config}, shared
-    listed = [{"method": part} if isinstance(part, str) else dict(part) for part in config.pop("drafters", ())]
+    parts: dict[str, Part] = {str(part.get("method")): part for part in listed(config)}
+    if len(parts) < len(config.pop("drafters", ())):
+        raise ValueError("speculative_config: a method stands twice among the drafters; give each once")
     del config["method"]
-    return {str(part.get("method")): part for part in listed}, {**config, **shared}
+    return parts, {**config, **shared}
 
 
 def _stored(part: Part, directory: Path) -> dict[str, Any]:

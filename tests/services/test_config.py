@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from drafters.draft_model_config import DraftModelConfig
 from services.config import AppArgs, EngineArgs
+from services.draft_files.build_config import BuildConfig
 
 
 def test_defaults_are_complete() -> None:
@@ -78,6 +79,27 @@ def test_draft_files_are_given_in_one_place() -> None:
     for given in (CACHED, {"method": "mixed", "drafters": ["suffix", CACHED]}):
         with pytest.raises(ValidationError, match=r"'/other'.*in one place"):
             EngineArgs.model_validate({"draft_files": "/other", "speculative_config": given})
+
+
+@pytest.mark.parametrize("drafters", ["suffix", 5, None, {"method": "suffix"}, [5]])
+def test_drafters_that_are_no_list_are_named_beside_draft_files_too(drafters: object) -> None:
+    with pytest.raises(ValidationError, match=r"drafters is .*; it must be a list of speculative_configs"):
+        EngineArgs.model_validate(
+            {"draft_files": "/drafts", "speculative_config": {"method": "mixed", "drafters": drafters}}
+        )
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ([1], r"speculative_config is \[1\]; it must be keys"),
+        ({"method": "mixed", "drafters": 5}, "drafters is 5; it must be a list"),
+        ({"method": "mixed", "drafters": ["suffix", {"method": "suffix"}]}, "stands twice among the drafters"),
+    ],
+)
+def test_a_build_names_what_is_no_configuration(given: object, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        BuildConfig.of({"speculative_config": given}, directory=Path("/drafts"), author="target", budget_bytes=None)
 
 
 @pytest.mark.parametrize(
