@@ -1,7 +1,7 @@
 """CachedDrafter: guesses from draft files, what texts like this one went on with before. No model, and no waiting.
 
-Look-ups are sent at anchors, from the prompt's end on, and their findings are used by whichever query comes after them.
-A text's own continuations are added once it has ended, so that nothing is stored that might be taken back.
+Look-ups are sent at landmarks, from the prompt's end on, and their findings are used by whichever query comes after
+them. A text's own continuations are added once it has ended, so that nothing is stored that might be taken back.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from drafters.aligned_paths import AlignedPaths
-from drafters.anchors import Anchors
 from drafters.cached_config import CachedConfig
 from drafters.chains import no_draft
 from drafters.context import DrafterContext
+from drafters.landmarks import Landmarks
 from drafters.prefix_features import PrefixFeatures, namespace_of
 from drafters.survival import Source, SurvivalTable
 from drafters.walker import Chain, Walker, joined
@@ -32,7 +32,7 @@ from protos.draft_files import (
 )
 from protos.messages import DraftChunk, DraftQuery, Tokens
 
-FEW_AHEAD = 24  # tokens: with more of a path to come, the next anchor need not be looked up
+FEW_AHEAD = 24  # tokens: with more of a path to come, the next landmark need not be looked up
 SHORTEST_PATH = 4
 
 
@@ -40,12 +40,12 @@ SHORTEST_PATH = 4
 class _State:
     """One request: its text, what was found for it, and the guesses that await the target's word.
 
-    looked_up: the anchor asked about last, and whether its feature was known.
+    looked_up: the landmark asked about last, and whether its feature was known.
     """
 
     namespace: Namespace
     prompt_len: int
-    anchors: Anchors
+    landmarks: Landmarks
     features: PrefixFeatures | None
     text: array[int] = field(default_factory=lambda: array("i"))
     paths: AlignedPaths = field(default_factory=AlignedPaths)
@@ -58,24 +58,24 @@ class _State:
     def ingest(self, tail_start: int, tail: Tokens) -> None:
         """Cuts the text to `tail_start`, appends the tail, and judges the guesses that it decides."""
         if tail_start < len(self.text) and self.text[tail_start:] != array("i", tail)[: len(self.text) - tail_start]:
-            self.anchors.truncate(self.text, tail_start)
+            self.landmarks.truncate(self.text, tail_start)
             self.paths.restart(tail_start)
             self.guesses = Chain()
         self.text[tail_start:] = array("i", tail)
-        self.anchors.extend(self.text)
+        self.landmarks.extend(self.text)
         self.paths.follow(self.text)
 
     def take(self, findings: Findings) -> None:
         """Aligns the paths that were found, unless the text was cut since the question."""
-        if findings.length in self.anchors.places:
-            self.paths.add(findings.hits, findings.length, self.anchors.digest(findings.length), self.text)
+        if findings.length in self.landmarks.places:
+            self.paths.add(findings.hits, findings.length, self.landmarks.digest(findings.length), self.text)
 
     def prefix(self, place: int) -> Prefix:
-        """The text up to an anchor."""
+        """The text up to a landmark."""
         return Prefix(
             tokens=tuple(self.text[max(place - CONTEXT, 0) : place]),
             length=place,
-            digest=self.anchors.digest(place),
+            digest=self.landmarks.digest(place),
             feature=None if self.features is None else self.features.before(place),
         )
 
@@ -157,13 +157,13 @@ class CachedDrafter:
         return _State(
             namespace=namespace_of(self._config, self._context, query.tenant),
             prompt_len=query.prompt_len,
-            anchors=Anchors(query.prompt_len),
+            landmarks=Landmarks(query.prompt_len),
             features=None if pooling == "none" else PrefixFeatures(pooling),
         )
 
     def _question(self, query: DraftQuery, state: _State) -> Question | None:
-        """Asks about the last anchor, once without its feature, where that has yet to come, and once with it."""
-        places = state.anchors.places
+        """Asks about the last landmark, once without its feature, where that has yet to come, and once with it."""
+        places = state.landmarks.places
         if not places or (places[-1] > state.prompt_len and state.paths.ahead >= FEW_AHEAD):
             return None
         prefix = state.prefix(places[-1])
@@ -202,8 +202,8 @@ class CachedDrafter:
 
 
 def _continuations(state: _State) -> Iterator[Continuation]:
-    """What to remember of a text: how it went on after each anchor."""
-    for place in state.anchors.places:
+    """What to remember of a text: how it went on after each landmark."""
+    for place in state.landmarks.places:
         path = tuple(state.text[place : place + MAX_PATH])
         if len(path) >= SHORTEST_PATH:
             yield Continuation(namespace=state.namespace, prefix=state.prefix(place), tokens=path)

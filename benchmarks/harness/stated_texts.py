@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from benchmarks.harness.repeating import Visit
 from benchmarks.harness.session import Session
-from drafters.anchors import Anchors
 from drafters.cached import SHORTEST_PATH
+from drafters.landmarks import Landmarks
 from drafters.prefix_features import WIDTH, PrefixFeatures
 from modeling.state_fusion import StateFusion
 from modeling.target import Target
@@ -36,9 +36,9 @@ class StatedText:
     states: Mapping[int, NDArray[np.generic]]
 
     def continuations(self, layer: int, pooling: str) -> list[Continuation]:
-        """How it goes on after each of its anchors, as a cached drafter would store it."""
-        anchors, features = Anchors(self.prompt_len), PrefixFeatures(pooling)
-        anchors.extend(array("i", self.tokens))
+        """How it goes on after each of its landmarks, as a cached drafter would store it."""
+        landmarks, features = Landmarks(self.prompt_len), PrefixFeatures(pooling)
+        landmarks.extend(array("i", self.tokens))
         features.write(
             DraftQuery(
                 request_id="",
@@ -55,12 +55,12 @@ class StatedText:
                 prefix=Prefix(
                     tokens=self.tokens[max(place - CONTEXT, 0) : place],
                     length=place,
-                    digest=anchors.digest(place),
+                    digest=landmarks.digest(place),
                     feature=features.before(place),
                 ),
                 tokens=self.tokens[place : place + MAX_PATH],
             )
-            for place in anchors.places
+            for place in landmarks.places
             if len(self.tokens) - place >= SHORTEST_PATH
         ]
 

@@ -15,7 +15,7 @@ from protos.messages import Tokens
 
 VOCABULARY = 49_152
 WIDTH = 128
-SPACING = 16  # tokens between places, on average; see drafters.anchors
+SPACING = 16  # tokens between places, on average; see drafters.landmarks
 GRAM = 4
 PHRASES = 200_000
 PHRASE_TOKENS = 12

@@ -14,7 +14,7 @@ from cache_service.merging import Merged, carried, merge, records_of
 from cache_service.namespace import directory_name
 from cache_service.pretriever import Pretriever
 from cache_service.store import Store
-from drafters.anchors import Anchors
+from drafters.landmarks import Landmarks
 from drafters.prefix_features import namespace_of
 from modeling.target import Target
 from protos.draft_files import MAX_PATHS, Namespace
@@ -178,6 +178,6 @@ def _finished(author: Author, requests: Sequence[Request]) -> Iterator[tuple[str
 
 def prompt_digest(ids: Tokens) -> bytes:
     """Of the prompt's end, as a cached drafter has it."""
-    anchors = Anchors(len(ids))
-    anchors.extend(array("i", ids))
-    return anchors.digest(len(ids))
+    landmarks = Landmarks(len(ids))
+    landmarks.extend(array("i", ids))
+    return landmarks.digest(len(ids))

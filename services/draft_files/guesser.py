@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from drafters.anchors import Anchors
 from drafters.chains import no_draft
 from drafters.guarded import guarded
+from drafters.landmarks import Landmarks
 from drafters.prefix_features import PrefixFeatures
 from protos.draft import ANCHOR, Draft
 from protos.draft_files import CONTEXT, MAX_PATH, Continuation, DraftFiles, Namespace, Prefix
@@ -97,12 +97,12 @@ class Guesser:
 
     def _store(self, state: _State, draft: Draft) -> None:
         end = state.prompt_len
-        anchors = Anchors(end)
-        anchors.extend(state.text[:end])
+        landmarks = Landmarks(end)
+        landmarks.extend(state.text[:end])
         prefix = Prefix(
             tokens=tuple(state.text[max(end - CONTEXT, 0) : end]),
             length=end,
-            digest=anchors.digest(end),
+            digest=landmarks.digest(end),
             feature=None if state.features is None else state.features.before(end),
         )
         written = tuple(state.text[end:])

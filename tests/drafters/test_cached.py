@@ -8,10 +8,10 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from drafters.anchors import Anchors, is_anchor
 from drafters.cached import CachedDrafter
 from drafters.cached_config import CachedConfig
 from drafters.context import DrafterContext
+from drafters.landmarks import Landmarks, is_landmark
 from drafters.prefix_features import WIDTH, build_prefix_fusion
 from protos.arrays import BFLOAT16
 from protos.draft_files import Path
@@ -145,7 +145,7 @@ def test_continuations_are_added_at_the_end_and_only_then(files: ScriptedDraftFi
     text = PROMPT + ANSWER + ending
     places = [each.prefix.length for each in files.added]
     assert places[0] == len(PROMPT)
-    assert all(is_anchor(text, place) for place in places[1:])
+    assert all(is_landmark(text, place) for place in places[1:])
     for each in files.added:
         assert each.tokens == text[each.prefix.length : each.prefix.length + 64]
         assert each.prefix.tokens == text[: each.prefix.length][-32:]
@@ -194,18 +194,18 @@ def test_an_announced_prompt_is_asked_about_without_and_then_with_its_feature(fi
     np.testing.assert_array_equal(second, np.ones(WIDTH))
 
 
-def test_anchors_are_where_the_words_say_so() -> None:
+def test_landmarks_are_where_the_words_say_so() -> None:
     shared = tuple(np.random.default_rng(0).integers(0, 100, 400).tolist())
     one, other = (1, 2, 3, *shared), (9, 8, 7, 6, 5, *shared)
-    in_one = {place - 3 for place in range(8, len(one)) if is_anchor(one, place)}
-    in_other = {place - 5 for place in range(10, len(other)) if is_anchor(other, place)}
+    in_one = {place - 3 for place in range(8, len(one)) if is_landmark(one, place)}
+    in_other = {place - 5 for place in range(10, len(other)) if is_landmark(other, place)}
     assert in_one == in_other
     assert 10 < len(in_one) < 50
 
 
-def test_anchors_read_bit_by_bit_are_those_read_at_once() -> None:
+def test_landmarks_read_bit_by_bit_are_those_read_at_once() -> None:
     text = array("i", np.random.default_rng(1).integers(0, 9, 300).tolist())
-    whole, bitwise = Anchors(20), Anchors(20)
+    whole, bitwise = Landmarks(20), Landmarks(20)
     whole.extend(text)
     for length in range(1, len(text) + 1, 7):
         bitwise.extend(text[:length])
