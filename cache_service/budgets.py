@@ -10,6 +10,7 @@ SEGMENTS = 16  # full ones that the smaller budget has room for
 MAX_SEGMENT_BYTES = 64 * 2**20  # what is copied at once; more where the budget would have too many
 MAX_SEGMENTS = 256
 MIN_BYTES = 2**20
+UNBOUNDED = 2**50  # bytes: no disk has as many
 _HEADERS = 4  # of files that an append and a compaction may begin, and what else a directory holds
 
 

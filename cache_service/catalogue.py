@@ -13,10 +13,11 @@ from cache_service.counters import ENTRY as COUNTERS_ENTRY
 from cache_service.counters import USED, Entries
 from cache_service.frames import PAYLOAD_AT, payload_at
 from cache_service.hash_index import HashIndex
-from cache_service.record import DIGEST_AT, DIGEST_BYTES, HEAD
+from cache_service.record import DIGEST_AT, HEAD, MAX_COUNT
 from cache_service.row_table import Rows, RowTable
 from cache_service.segments import Segments
-from cache_service.usage import MOST, NO_COUNTS, Usage
+from cache_service.usage import NO_COUNTS, Usage
+from protos.draft_files import DIGEST_BYTES
 
 _DIGEST_AT = PAYLOAD_AT + DIGEST_AT  # in a frame
 _FORGET = 8192  # dead rows, at least, before their digests are forgotten
@@ -188,7 +189,7 @@ class Catalogue:
             usages = [self._usages.get(row, Usage()) for row in rows.tolist()]
         for name in ("hits", "accepted", "counts"):
             values = [getattr(usage, name) for usage in usages]
-            entries[name] = np.minimum(np.array(values, np.int64).reshape(entries[name].shape), MOST)
+            entries[name] = np.minimum(np.array(values, np.int64).reshape(entries[name].shape), MAX_COUNT)
         return entries[entries["seq"] > 0]
 
     def restore(self, rows: Rows, entries: Entries, same_record: NDArray[np.bool_]) -> None:

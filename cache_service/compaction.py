@@ -15,7 +15,7 @@ from cache_service.frames import payload_at
 from cache_service.header import HEADER_BYTES
 from cache_service.shelf import Shelf, batches
 
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 MOSTLY = 1 / 2
 
@@ -57,7 +57,7 @@ def compact(shelf: Shelf, number: int) -> None:
     payloads = [payload_at(view, start) for start in (8 * entries["start"].astype(np.int64)).tolist()]
     lost = np.array([payload is None for payload in payloads], bool)
     if lost.any():
-        _log.warning("%s: %d records are lost, whose bytes have changed", segment.path, int(lost.sum()))
+        logger.warning("%s: %d records are lost, whose bytes have changed", segment.path, int(lost.sum()))
         shelf.evict(rows[lost])
     kept, whole = rows[~lost], [payload for payload in payloads if payload is not None]
     for batch in batches([len(payload) for payload in whole], shelf.segments.most):

@@ -40,7 +40,7 @@ SPARE = 4  # entries in the file for each that is needed
 SMALLEST = 64  # entries that are always allowed
 _TOTALS = np.dtype([("check", "<u4"), ("kind", "<u4"), ("numbers", "<u8", ((ENTRY.itemsize - 8) // 8,))])
 _HEADER = struct.Struct("<8sII")  # magic, schema, CRC-32 of these two
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 Entries = NDArray[np.void]  # ENTRY [n]
 
@@ -71,7 +71,7 @@ class Counters:
         used = entries[entries["kind"] == USED]
         used = used[newest(used["digest"], np.arange(len(used)))]
         if not whole.all() or not content.startswith(_header()):
-            _log.warning("%s: %d entries are damaged and left out", self._path, int((~whole).sum()))
+            logger.warning("%s: %d entries are damaged and left out", self._path, int((~whole).sum()))
             if not read_only:
                 self.rewrite(used, totals)
         return used, totals

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from cache_service.row_table import Rows
+
 MAX_RECENT = 8192  # entries that wait, in a dict, until they are merged into the sorted arrays
 ENTRY_BYTES = 16
 
 Hashes = NDArray[np.uint64]  # a search with another type of number would convert all of them
-Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from cache_service.vectors import Unit, unit
 from protos.draft_files import (
     CONTEXT,
     MAX_PATH,
+    MIN_PATH,
     Continuation,
     Credit,
     Findings,
@@ -27,8 +28,6 @@ from protos.draft_files import (
     Prefix,
     Question,
 )
-
-MIN_TOKENS = 4  # of a continuation: fewer are not worth a record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,7 +167,7 @@ class Pretriever:
         changed: dict[bytes, Record] = {}
         superseded = 0
         for item, feature in items:
-            if len(item.tokens) < MIN_TOKENS:
+            if len(item.tokens) < MIN_PATH:
                 searched.short += 1
                 continue
             searched.added += 1

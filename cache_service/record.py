@@ -15,16 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cache_service.paths import MOST_TEXTS
-from protos.draft_files import CONTEXT, MAX_PATH, MAX_PATHS, Path
+from protos.draft_files import CONTEXT, DIGEST_BYTES, MAX_PATH, MAX_PATHS, Path
 from protos.messages import Tokens
 
-DIGEST_BYTES = 16
 _FIXED = struct.Struct("<Q16sIHBB8B")  # seq, digest, length, width, tokens of context, paths, tokens of each path
 DIGEST_AT = 8
 CONTEXT_AT = _FIXED.size
 CONTEXT_BYTES = 4 * CONTEXT
 FEATURE_AT = CONTEXT_AT + CONTEXT_BYTES
-MOST = 2**32 - 1
+MAX_COUNT = 2**32 - 1  # what a uint32 holds
 HEAD = np.dtype(
     [
         ("seq", "<i8"),
@@ -40,7 +39,7 @@ HEAD = np.dtype(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Record:
-    """digest: 16 bytes that name the whole prefix, of `length` tokens. context: its last tokens, at most CONTEXT.
+    """digest: DIGEST_BYTES that name the whole prefix, of `length` tokens. context: its last tokens, at most CONTEXT.
 
     paths: 1 to MAX_PATHS. feature: float16 [width]. seq: of two records with one digest, the one with the higher seq
     holds; a shelf gives it, in microseconds since 1970.
@@ -141,7 +140,7 @@ def _halves(digests: NDArray[np.void]) -> NDArray[np.uint64]:
 def _check(record: Record) -> None:
     if len(record.digest) != DIGEST_BYTES:
         raise ValueError(f"digest of {len(record.digest)} bytes: it must have {DIGEST_BYTES}")
-    if not len(record.context) <= CONTEXT or not len(record.context) <= record.length <= MOST:
+    if not len(record.context) <= CONTEXT or not len(record.context) <= record.length <= MAX_COUNT:
         raise ValueError(
             f"context of {len(record.context)} tokens of a prefix of {record.length}: keep the last {CONTEXT} at most"
         )

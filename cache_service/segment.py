@@ -14,7 +14,7 @@ from cache_service.maps import Map
 from protos.draft_files import Namespace
 
 SUFFIX = ".draft"
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class Segment:
@@ -59,14 +59,14 @@ class Segment:
         """What the file holds; damage is logged."""
         found = walk(self.view(), HEADER_BYTES)
         if found.damaged:
-            _log.warning("%s: records are lost at %d places, where bytes have changed", self.path, found.damaged)
+            logger.warning("%s: records are lost at %d places, where bytes have changed", self.path, found.damaged)
         return found
 
     def cut(self, end: int) -> None:
         """Takes off the tail behind `end`: of an append that was never acknowledged."""
         if end == self.num_bytes:
             return
-        _log.warning("%s: cut %d bytes of an append that was not finished", self.path, self.num_bytes - end)
+        logger.warning("%s: cut %d bytes of an append that was not finished", self.path, self.num_bytes - end)
         self.unmap()
         os.truncate(self.path, end)
         self.num_bytes = end

@@ -20,7 +20,7 @@ from cache_service.row_table import ENTRY
 from cache_service.segment import SUFFIX, Segment
 from protos.draft_files import Namespace
 
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 _NAME = re.compile(rf"([0-9]{{8}}|[1-9][0-9]{{8}}){re.escape(SUFFIX)}")  # one for each number that fits a row's entry
 
 Opened = tuple[NDArray[np.void], NDArray[np.void]]  # ENTRY [n], HEAD [n]
@@ -51,7 +51,7 @@ class Segments:
         for path in segment_paths(self.folder):
             segment = Segment.open(path)
             if segment is None:
-                _log.warning("%s was cut within its header and holds nothing", path)
+                logger.warning("%s was cut within its header and holds nothing", path)
                 if not read_only:
                     path.unlink()
                 continue
@@ -133,7 +133,7 @@ def _read(segment: Segment, *, read_only: bool) -> Opened:
     heads = np.frombuffer(b"".join([view[place : place + HEAD.itemsize] for place in places]), HEAD)
     keep = well_formed(heads, found.sizes, segment.namespace.width)
     if not keep.all():
-        _log.warning("%s: %d records are not well formed and are left out", segment.path, int((~keep).sum()))
+        logger.warning("%s: %d records are not well formed and are left out", segment.path, int((~keep).sum()))
     if not read_only:
         segment.cut(found.end)
         segment.unmap()

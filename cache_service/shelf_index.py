@@ -8,8 +8,8 @@ from enum import StrEnum
 
 import numpy as np
 
-from cache_service.hash_index import Rows
 from cache_service.ngrams import ABSENT, ORDERS, Contexts, NGrams, padded
+from cache_service.row_table import Rows
 from cache_service.shelf import Shelf
 from cache_service.vectors import Cosines, Unit, Vectors
 from protos.draft_files import Prefix

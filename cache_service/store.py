@@ -12,7 +12,7 @@ from threading import RLock
 from types import TracebackType
 from typing import Self, TypeVar
 
-from cache_service.budgets import Budgets
+from cache_service.budgets import UNBOUNDED, Budgets
 from cache_service.clock import Clock
 from cache_service.compaction import clear, compact, compact_mostly_dead, dead_bytes
 from cache_service.eviction import fit
@@ -55,12 +55,12 @@ class Store:
         cls,
         directory: Path,
         *,
-        budget_bytes: int,
+        budget_bytes: int = UNBOUNDED,
         tenant_budget_bytes: int | None = None,
         read_only: bool = False,
     ) -> Self:
-        """budget_bytes: of all files. tenant_budget_bytes: of those of one tenant. read_only: beside the process that
-        writes, as of now; nothing is changed on the disk, and budgets do not matter.
+        """budget_bytes: of all files. tenant_budget_bytes: of those of one tenant, None for the same. read_only: beside
+        the process that writes, as of now; nothing is changed on the disk, and budgets do not matter.
 
         ValueError where another process writes to the directory, where this one may not, or where a file in it cannot
         be understood.

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from threading import Event, Thread
 
 PAUSE_S = 0.2  # from the first wake: what comes meanwhile is done with it
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class Upkeep:
@@ -46,4 +46,4 @@ class Upkeep:
                 while not self._stopping.is_set() and self._step():
                     pass
             except OSError:
-                _log.exception("draft files could not be tidied up; it is tried again when more are stored")
+                logger.exception("draft files could not be tidied up; it is tried again when more are stored")

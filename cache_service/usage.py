@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from protos.draft_files import MAX_PATHS
 
-MOST = 2**32 - 1  # of what is kept of a record
 NO_COUNTS = (0,) * MAX_PATHS
 
 

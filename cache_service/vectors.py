@@ -9,8 +9,8 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
-from cache_service.hash_index import Rows
 from cache_service.inverted_file import EXACT_ROWS, TRAINING_ROWS, InvertedFile, num_lists
+from cache_service.row_table import Rows
 from cache_service.shelf import Shelf
 
 FEW_ROWS = 128  # are ranked without an index
@@ -22,7 +22,7 @@ ADD_ROWS = 64  # that are added while a search has to wait
 Unit = NDArray[np.float32]  # [width], of length 1
 Cosines = dict[int, float | None]  # by row; None where a stored prefix has no feature
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 def unit(feature: NDArray[np.float32], width: int) -> Unit:
@@ -153,7 +153,7 @@ class Vectors:
         try:
             self._make(rows)
         except Exception:
-            log.exception("no vector index for %d prefixes: the index before, or n-grams alone, stay", len(rows))
+            logger.exception("no vector index for %d prefixes: the index before, or n-grams alone, stay", len(rows))
             self._most = 2 * len(rows)  # before it is tried again
         with self._lock:
             self._maker, self._later = None, []

@@ -10,6 +10,7 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from drafters.walker import Run
 from protos.draft_files import Hit
 
 END = -1  # after each path: no token, so that nothing matches or reads across
@@ -18,8 +19,6 @@ LONGEST_MATCH = 64
 MOST_PATHS = 16
 MOST_COPIES = 4
 _BYTES = array("i").itemsize
-
-Run = array  # how a text went on
 
 
 @dataclass(slots=True)

@@ -22,6 +22,7 @@ from drafters.walker import Chain, Walker, joined
 from protos.draft_files import (
     CONTEXT,
     MAX_PATH,
+    MIN_PATH,
     Continuation,
     Credit,
     DraftFiles,
@@ -33,7 +34,6 @@ from protos.draft_files import (
 from protos.messages import DraftChunk, DraftQuery, Tokens
 
 FEW_AHEAD = 24  # tokens: with more of a path to come, the next landmark need not be looked up
-SHORTEST_PATH = 4
 
 
 @dataclass(slots=True, kw_only=True)
@@ -205,7 +205,7 @@ def _continuations(state: _State) -> Iterator[Continuation]:
     """What to remember of a text: how it went on after each landmark."""
     for place in state.landmarks.places:
         path = tuple(state.text[place : place + MAX_PATH])
-        if len(path) >= SHORTEST_PATH:
+        if len(path) >= MIN_PATH:
             yield Continuation(namespace=state.namespace, prefix=state.prefix(place), tokens=path)
 
 

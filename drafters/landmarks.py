@@ -11,6 +11,8 @@ import hashlib
 from array import array
 from collections.abc import Sequence
 
+from protos.draft_files import DIGEST_BYTES
+
 SPACING = 16
 ORDER = 4
 _FACTORS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93)
@@ -37,7 +39,7 @@ class Landmarks:
 
     def _restart(self) -> None:
         self._digests: dict[int, bytes] = {}
-        self._hash = hashlib.blake2b(digest_size=16)
+        self._hash = hashlib.blake2b(digest_size=DIGEST_BYTES)
         self._hashed = 0
         self._seen = self._prompt_len - 1
 

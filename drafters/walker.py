@@ -11,7 +11,7 @@ from drafters.survival import Source, SurvivalTable, Votes, evidence
 from protos.draft import ANCHOR, Draft
 from protos.messages import DraftQuery
 
-Run = array  # how the text went on after one earlier occurrence
+Run = array  # how a text went on after one earlier occurrence
 
 
 @dataclass(slots=True, kw_only=True)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from protos import cache_pb2
-from protos.draft_files import CONTEXT, MAX_PATH, MAX_PATHS, Hit, Namespace, Path, Prefix
+from protos.draft_files import CONTEXT, DIGEST_BYTES, MAX_PATH, MAX_PATHS, Hit, Namespace, Path, Prefix
 from protos.field_error import FieldError
 from protos.messages import Tokens
 
@@ -21,7 +21,6 @@ MAX_HITS = 64  # of one question
 MAX_TEXT = 4096  # characters of a name
 MAX_WIDTH = 2**16
 MAX_NUMBER = 2**31 - 1  # token ids, lengths, counts
-DIGEST_BYTES = 16
 
 Item = TypeVar("Item")
 Made = TypeVar("Made")

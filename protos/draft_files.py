@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from protos.messages import Tokens
 
 CONTEXT = 32  # tokens of a prefix that are kept: the longest n-gram
+DIGEST_BYTES = 16
+MIN_PATH = 4  # tokens of a continuation: fewer are not worth a record
 MAX_PATH = 64  # tokens of a path
 MAX_PATHS = 8  # of one prefix
 
@@ -36,7 +38,7 @@ class Namespace:
 class Prefix:
     """The text up to one place. tokens: its last CONTEXT tokens, fewer where it is shorter. length: of all of it.
 
-    digest: 16 bytes that name all of it. feature: float32 [width], None where it is not known.
+    digest: DIGEST_BYTES that name all of it. feature: float32 [width], None where it is not known.
     """
 
     tokens: Tokens

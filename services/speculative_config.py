@@ -13,7 +13,7 @@ from pydantic import ConfigDict, Field, model_validator
 from drafters.registry import METHODS, DrafterConfig, names_of, parse_config, parts_of
 from services.strict_model import StrictModel, suggestion
 
-_OF_THE_TRANSPORT = ("transport", "socket", "draft_timeout_s")
+TRANSPORT_KEYS = ("transport", "socket", "draft_timeout_s")  # that are not the method's own
 
 
 def joined_by_cached(given: Any, directory: str) -> dict[str, Any]:
@@ -28,13 +28,13 @@ def joined_by_cached(given: Any, directory: str) -> dict[str, Any]:
         raise ValueError(f"speculative_config is {given!r}; it must be keys, the name of a method or none")
     config = {"method": given} if isinstance(given, str) else dict(given)
     mixed = config if config.get("method") == "mixed" else {"method": "mixed"}
-    alone = {key: value for key, value in config.items() if key not in _OF_THE_TRANSPORT}
+    alone = {key: value for key, value in config.items() if key not in TRANSPORT_KEYS}
     drafters = listed(config) if mixed is config else [alone]
     if any(each.get("method") == "cached" for each in drafters):
         raise ValueError(
             f"draft_files is {directory!r}, but speculative_config has draft files of its own; give them in one place"
         )
-    shared = {key: config[key] for key in _OF_THE_TRANSPORT if key in config}
+    shared = {key: config[key] for key in TRANSPORT_KEYS if key in config}
     return mixed | shared | {"drafters": [*drafters, cached]}
 
 

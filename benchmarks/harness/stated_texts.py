@@ -12,14 +12,13 @@ from numpy.typing import NDArray
 
 from benchmarks.harness.repeating import Visit
 from benchmarks.harness.session import Session
-from drafters.cached import SHORTEST_PATH
 from drafters.landmarks import Landmarks
 from drafters.prefix_features import WIDTH, PrefixFeatures
 from modeling.state_fusion import StateFusion
 from modeling.target import Target
 from modeling.work import Work
 from protos.arrays import BFLOAT16
-from protos.draft_files import CONTEXT, MAX_PATH, Continuation, Namespace, Prefix
+from protos.draft_files import CONTEXT, MAX_PATH, MIN_PATH, Continuation, Namespace, Prefix
 from protos.messages import DraftQuery, Tokens
 from protos.sampling_params import SamplingParams
 
@@ -61,7 +60,7 @@ class StatedText:
                 tokens=self.tokens[place : place + MAX_PATH],
             )
             for place in landmarks.places
-            if len(self.tokens) - place >= SHORTEST_PATH
+            if len(self.tokens) - place >= MIN_PATH
         ]
 
 

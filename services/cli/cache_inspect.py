@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from cache_service.survey import FileSurvey
     from services.cli.cache_words import Words
 
-MAX_BYTES = 2**50  # nothing is written
 
 InWords = Callable[[Tokens], str]
 
@@ -83,7 +82,7 @@ def _shown(directory: Path, namespace: str | None, limit: int) -> list[tuple[She
     wanted = namespaces(directory).values() if namespace is None else [find(directory, namespace)]
 
     def read() -> list[tuple[Shelf, list[Kept]]]:
-        with Store.open(directory, budget_bytes=MAX_BYTES, read_only=True) as store:
+        with Store.open(directory, read_only=True) as store:
             return [(shelf, _last_used(shelf, limit)) for shelf in store.shelves() if shelf.namespace in wanted]
 
     return retried(directory, read)

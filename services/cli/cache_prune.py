@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from cache_service.store import Store
 
 UNITS = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
-MAX_BYTES = 2**50  # the wish decides what goes, not the bound of a server
 
 
 @one_line_errors
@@ -56,7 +55,7 @@ def prune(
         unused_since=None if older_than is None else int((time.time() - seconds(older_than)) * 1e6),
         budget_bytes=budget_bytes,
     )
-    with Store.open(directory, budget_bytes=MAX_BYTES) as store:
+    with Store.open(directory) as store:
         _prune(store, wish, directory, yes=yes)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from cache_service.budgets import UNBOUNDED
 from services.cli.cache_cells import SHORT, in_words, size
 from services.cli.cache_ls import Directory
 from services.cli.data import LotBar
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from cache_service.destination import Destination, Feature
     from protos.draft_files import Namespace
 
-UNBOUNDED = 2**50
 Only = Annotated[str | None, typer.Option(metavar="ID", help="Only this one; the beginning of what ls prints will do.")]
 
 
@@ -47,7 +47,7 @@ def export(
         raise ValueError(f"there are no drafts in {directory} yet; give the directory of a server or of a build")
 
     def write() -> int:
-        with Store.open(directory, budget_bytes=UNBOUNDED, read_only=True) as store:
+        with Store.open(directory, read_only=True) as store:
             shelves = [shelf for shelf in store.shelves() if shelf.namespace in wanted]
             with LotBar(console, "records", sum(map(len, shelves))) as bar:
                 return write_archive(file, shelves, lambda count: bar.saw(range(count)))

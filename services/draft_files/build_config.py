@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cache_service.budgets import UNBOUNDED
 from drafters.cached_config import CachedConfig
 from drafters.model_config import ModelConfig
 from drafters.registry import METHODS, parse_config
 from services.config import EngineArgs
-from services.speculative_config import listed
+from services.speculative_config import TRANSPORT_KEYS, listed
 
 TARGET = "target"
-_TRANSPORT = ("transport", "socket", "draft_timeout_s")  # keys that are not the method's own
-UNBOUNDED = 2**50
 
 Part = Mapping[str, Any]
 
@@ -56,7 +55,7 @@ def _parts(given: Any) -> tuple[dict[str, Part], dict[str, Any]]:
     if not isinstance(given, str | Mapping):
         raise ValueError(f"speculative_config is {given!r}; it must be keys, the name of a method or none")
     config = {"method": given} if isinstance(given, str) else dict(given)
-    shared = {name: config.pop(name) for name in _TRANSPORT if name in config}
+    shared = {name: config.pop(name) for name in TRANSPORT_KEYS if name in config}
     if config.get("method") != "mixed":
         config.setdefault("method", "draft_model")  # as vLLM has it, where only a model is given
         return {config["method"]: config}, shared

@@ -22,8 +22,20 @@ from protos.cache_codec import (
     unpack_credits,
     unpack_questions,
 )
-from protos.cache_fields import DIGEST_BYTES, MAX_ITEMS, MAX_NUMBER
-from protos.draft_files import CONTEXT, MAX_PATH, MAX_PATHS, Continuation, Credit, Findings, Hit, Path, Prefix, Question
+from protos.cache_fields import MAX_ITEMS, MAX_NUMBER
+from protos.draft_files import (
+    CONTEXT,
+    DIGEST_BYTES,
+    MAX_PATH,
+    MAX_PATHS,
+    Continuation,
+    Credit,
+    Findings,
+    Hit,
+    Path,
+    Prefix,
+    Question,
+)
 from protos.field_error import FieldError
 from tests.fakes.draft_files import NAMESPACE, PLAIN, WIDTH, continuation, credit, prefix, question
 
