@@ -11,9 +11,8 @@ import typer
 from rich.console import Console
 
 from cache_service.namespace import directory_name
-from services.cli.build_bar import BuildBar
+from services.cli.bars import BuildBar, LotBar
 from services.cli.cache_cells import SHORT, in_words, size
-from services.cli.data import LotBar
 from services.cli.failures import one_line_errors
 from services.cli.help_texts import BUILD_HELP, ENGINE_HELP
 from services.cli.options import Flag, ModelArgument, engine_flags, with_options
@@ -110,7 +109,7 @@ def _opened(console: Console, config: BuildConfig, directory: Path, options: Map
         builder = Builder(store, config, target, tenant=options["tenant"] or "")
         if older is not None:
             with LotBar(console, "records", len(store.shelf(older))) as bar:
-                merged = builder.warm(older, lambda count: bar.saw(range(count)))
+                merged = builder.warm(older, bar.saw)
             console.print(f"{merged.stored:,} records taken over, {merged.known:,} known already", soft_wrap=True)
         yield builder
 

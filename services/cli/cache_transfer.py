@@ -10,9 +10,9 @@ import typer
 from rich.console import Console
 
 from cache_service.budgets import UNBOUNDED
+from services.cli.bars import LotBar
 from services.cli.cache_cells import SHORT, in_words, size
 from services.cli.cache_ls import Directory
-from services.cli.data import LotBar
 from services.cli.failures import one_line_errors
 from services.cli.options import Flag, with_options
 from services.cli.values import given
@@ -50,7 +50,7 @@ def export(
         with Store.open(directory, read_only=True) as store:
             shelves = [shelf for shelf in store.shelves() if shelf.namespace in wanted]
             with LotBar(console, "records", sum(map(len, shelves))) as bar:
-                return write_archive(file, shelves, lambda count: bar.saw(range(count)))
+                return write_archive(file, shelves, bar.saw)
 
     count = retried(directory, write)
     console.print(
@@ -154,7 +154,7 @@ def _import(
     ):
         for place, (source, target) in zip(chosen, pairs, strict=True):
             records = (carried(record, source, target) for record in archive.records(place))
-            done = merge(store.shelf(target), records, lambda count: bar.saw(range(count)))
+            done = merge(store.shelf(target), records, bar.saw)
             merged[target] = merged.get(target, Merged()) + done
     for target, done in merged.items():
         name = directory_name(target)[:SHORT]

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from services.cli.bars import LotBar
 from services.cli.failures import one_line_errors
 from services.cli.help_texts import ENGINE_HELP, SOURCE_HELP
 from services.cli.options import Flag, ModelArgument, engine_flags, with_options
@@ -74,7 +73,7 @@ def data(
         with LLM.on(target, args) as llm:
             if own.missing:
                 with LotBar(console, "prompts", own.missing) as bar:
-                    own.write(llm, max_model_len=target.max_model_len, seen=bar.saw)
+                    own.write(llm, max_model_len=target.max_model_len, seen=lambda lot: bar.saw(len(lot)))
             _answer(console, llm, unanswered([*turns, *own.turns], drawing, out), out, target.max_model_len)
 
 
@@ -95,33 +94,10 @@ def _answer(console: Console, llm: LLM, questions: Sequence[Question], out: Path
     from services.answering import answer
 
     with LotBar(console, "answers", len(questions)) as bar:
-        too_long = answer(questions, llm, out, max_model_len=max_model_len, seen=bar.saw_answers)
+
+        def saw(answers: Sequence[Answer]) -> None:
+            bar.saw(len(answers), sum(len(each.answer_ids) for each in answers))
+
+        too_long = answer(questions, llm, out, max_model_len=max_model_len, seen=saw)
     if too_long:
         console.print(f"{too_long} left out: with an answer longer than the {max_model_len} tokens of a sequence")
-
-
-class LotBar(Progress):
-    """Counts what comes in lots; without a terminal it prints a line for each."""
-
-    def __init__(self, console: Console, what: str, total: int) -> None:
-        columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-        speed = TextColumn("{task.fields[speed]}")
-        super().__init__(what, *columns, speed, console=console, disable=not console.is_terminal)
-        self._what = what
-        self._lots = self.add_task("", total=total, speed="")
-        self._began = time.monotonic()
-        self._tokens = 0
-
-    def saw(self, lot: Sequence[object], tokens: int = 0) -> None:
-        """Advances by one lot, with the number of its tokens where they are counted."""
-        self._tokens += tokens
-        rate = self._tokens / max(time.monotonic() - self._began, 1e-9)
-        speed = f", {self._tokens:,} tokens, {rate:.0f} tok/s" if self._tokens else ""
-        self.update(self._lots, advance=len(lot), speed=speed.removeprefix(", "))
-        if self.disable:
-            task = self.tasks[0]
-            self.console.print(f"{task.completed:.0f} of {task.total:.0f} {self._what}{speed}")
-
-    def saw_answers(self, answers: Sequence[Answer]) -> None:
-        """Advances by these."""
-        self.saw(answers, sum(len(each.answer_ids) for each in answers))

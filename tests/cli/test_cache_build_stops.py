@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from services.cli.build_bar import BuildBar
+from services.cli.bars import BuildBar
 from services.draft_files.build import prompt_digest
 from services.draft_files.journal import NAME
 from tests.cli.conftest import Call
