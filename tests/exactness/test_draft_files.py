@@ -18,9 +18,9 @@ from drafters.prefix_features import build_prefix_fusion
 from modeling.fingerprint import tokenizer_print
 from modeling.target import Target
 from protos.messages import Request, Tokens
+from services.draft_files.direct import DirectDraftFiles
 from services.transports.local import LocalDrafter
 from tests.exactness.rig import Reference, context_of
-from tests.fakes.immediate_draft_files import ImmediateDraftFiles
 from tests.fakes.queries import query, with_prompt
 from tests.fakes.running import Outcome, run
 from verifier.engine import Engine
@@ -48,20 +48,22 @@ def serving(target: Target, folder: Path, told: DrafterContext | None = None, **
     config = CachedConfig(draft_files=str(folder), **keys)  # type: ignore[arg-type]
     told = told or context(target)
     with Store.open(folder, budget_bytes=BUDGET) as store:
-        files = ImmediateDraftFiles(Pretriever(store, min_similarity=config.min_similarity))
+        files = DirectDraftFiles(Pretriever(store, min_similarity=config.min_similarity))
         drafter = CachedDrafter(config, told, files)
         yield Engine(target, LIMITS, LocalDrafter(drafter), build_prefix_fusion(config, told))
+        files.check()
 
 
 def prepare(target: Target, folder: Path, texts: dict[Tokens, list[Tokens]], **keys: object) -> None:
     """Stores answers through the drafter itself, as if requests with them had ended."""
     config = CachedConfig(draft_files=str(folder), **({"pooling": "none"} | keys))  # type: ignore[arg-type]
     with Store.open(folder, budget_bytes=BUDGET) as store:
-        files = ImmediateDraftFiles(Pretriever(store, min_similarity=config.min_similarity))
+        files = DirectDraftFiles(Pretriever(store, min_similarity=config.min_similarity))
         drafter = CachedDrafter(config, context(target), files)
         for number, (prompt, answers) in enumerate(texts.items()):
             for place, answer in enumerate(answers):
                 _tell(drafter, f"{number}-{place}", prompt, answer)
+        files.check()
 
 
 def _tell(drafter: CachedDrafter, name: str, prompt: Tokens, answer: Tokens) -> None:
