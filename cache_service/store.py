@@ -5,29 +5,25 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from threading import RLock
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Self
 
 from cache_service.budgets import UNBOUNDED, Budgets
 from cache_service.clock import Clock
 from cache_service.compaction import clear, compact, compact_mostly_dead, dead_bytes
+from cache_service.directory import folders, retried
 from cache_service.eviction import fit
 from cache_service.namespace import directory_name
 from cache_service.row_table import Rows
-from cache_service.segment import Segment
-from cache_service.segments import segment_paths
 from cache_service.shelf import Shelf
 from cache_service.upkeep import Upkeep
 from protos.draft_files import Namespace
 
 READY = 0.9  # of the limit: more is made room of when there is time
 _LOCK = ".lock"
-_TRIES = 20
-Read = TypeVar("Read")
 
 
 class Store:
@@ -63,14 +59,14 @@ class Store:
         the process that writes, as of now; nothing is changed on the disk, and budgets do not matter.
 
         ValueError where another process writes to the directory, where this one may not, or where a file in it cannot
-        be understood.
+        be understood. RuntimeError where files are compacted away as fast as they are read.
         """
         tenants = budget_bytes if tenant_budget_bytes is None else tenant_budget_bytes
         budgets = Budgets(budget_bytes=budget_bytes, tenant_budget_bytes=tenants)
         store = cls(directory, budgets, read_only=read_only)
         try:
-            for namespace in _while_written(lambda: _namespaces(directory)):
-                _while_written(partial(store.shelf, namespace))
+            for namespace in retried(directory, lambda: _namespaces(directory)):
+                retried(directory, partial(store.shelf, namespace))
             if not read_only:
                 while store.tidy_step():
                     pass
@@ -193,29 +189,15 @@ class Store:
             listener(shelf.namespace, killed)
 
 
-def _while_written(read: Callable[[], Read]) -> Read:
-    """Reads again where a file was compacted away between its being listed and read, by the process that writes."""
-    for _ in range(_TRIES):
-        with suppress(FileNotFoundError):
-            return read()
-    raise ValueError("the draft files are being compacted all the time: try again later")
-
-
 def _namespaces(directory: Path) -> list[Namespace]:
-    """Of the draft files in a directory."""
-    if not directory.is_dir():
-        raise ValueError(f"{directory} is not a directory of draft files: give one that a server or `build` has made")
-    found = []
-    for folder in sorted(path for path in directory.iterdir() if path.is_dir()):
-        namespace = next(filter(None, map(Segment.namespace_of, segment_paths(folder))), None)
-        if namespace is None:
-            continue
+    """Of the draft files in a directory; ValueError where a folder has another's name."""
+    found = folders(directory)
+    for folder, namespace in found.items():
         if directory_name(namespace) != folder.name:
             raise ValueError(
                 f"{folder} holds drafts of {namespace}: rename it to {directory_name(namespace)}, or move it away"
             )
-        found.append(namespace)
-    return found
+    return list(found.values())
 
 
 def _lock(directory: Path) -> int:

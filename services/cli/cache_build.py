@@ -95,8 +95,8 @@ def _check_effect(author: str, options: Mapping[str, Any]) -> None:
 @contextmanager
 def _opened(console: Console, config: BuildConfig, directory: Path, options: Mapping[str, Any]) -> Iterator[Builder]:
     """Over the loaded model; with what another version of it has, where that is wished."""
+    from cache_service.directory import find
     from cache_service.store import Store
-    from cache_service.survey import find
     from services.cli.loading import load
     from services.draft_files.build import Builder
 

@@ -76,16 +76,12 @@ def inspect(
 
 
 def _shown(directory: Path, namespace: str | None, limit: int) -> list[tuple[Shelf, list[Kept]]]:
+    from cache_service.directory import selected
     from cache_service.store import Store
-    from cache_service.survey import find, namespaces, retried
 
-    wanted = namespaces(directory).values() if namespace is None else [find(directory, namespace)]
-
-    def read() -> list[tuple[Shelf, list[Kept]]]:
-        with Store.open(directory, read_only=True) as store:
-            return [(shelf, _last_used(shelf, limit)) for shelf in store.shelves() if shelf.namespace in wanted]
-
-    return retried(directory, read)
+    wanted = selected(directory, namespace)
+    with Store.open(directory, read_only=True) as store:
+        return [(shelf, _last_used(shelf, limit)) for shelf in store.shelves() if shelf.namespace in wanted]
 
 
 def _last_used(shelf: Shelf, limit: int) -> list[Kept]:

@@ -44,9 +44,9 @@ def prune(
     """
     if budget_bytes is None and older_than is None and namespace is None and tenant is None:
         raise ValueError("nothing says what to delete; give --budget-bytes, --older-than, --namespace or --tenant")
+    from cache_service.directory import find, namespaces
     from cache_service.pruning import Wish
     from cache_service.store import Store
-    from cache_service.survey import find, namespaces
 
     namespaces(directory)  # refuses what is no directory of draft files before it becomes one
     wish = Wish(

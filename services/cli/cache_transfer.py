@@ -37,22 +37,18 @@ def export(
     Reads beside a running server.
     """
     from cache_service.archive import write_archive
+    from cache_service.directory import selected
     from cache_service.store import Store
-    from cache_service.survey import find, namespaces, retried
 
     console = Console(stderr=True, highlight=False)
-    wanted = namespaces(directory).values() if namespace is None else [find(directory, namespace)]
-
+    wanted = selected(directory, namespace)
     if not wanted:
         raise ValueError(f"there are no drafts in {directory} yet; give the directory of a server or of a build")
 
-    def write() -> int:
-        with Store.open(directory, read_only=True) as store:
-            shelves = [shelf for shelf in store.shelves() if shelf.namespace in wanted]
-            with LotBar(console, "records", sum(map(len, shelves))) as bar:
-                return write_archive(file, shelves, bar.saw)
-
-    count = retried(directory, write)
+    with Store.open(directory, read_only=True) as store:
+        shelves = [shelf for shelf in store.shelves() if shelf.namespace in wanted]
+        with LotBar(console, "records", sum(map(len, shelves))) as bar:
+            count = write_archive(file, shelves, bar.saw)
     console.print(
         f"{count:,} records of {len(wanted)} namespaces in {file}, {size(file.stat().st_size)}", soft_wrap=True
     )
@@ -98,7 +94,7 @@ def import_(
 
 def _goal(directory: Path, archive: Archive, options: Mapping[str, Any]) -> Destination:
     from cache_service.destination import Destination, completed, tokenizer_of
-    from cache_service.survey import namespaces
+    from cache_service.directory import namespaces
 
     fingerprint, tokenizer, feature = (options.get(name) for name in ("fingerprint", "tokenizer", "feature"))
     if tokenizer is not None and fingerprint is None:
@@ -128,14 +124,11 @@ def _feature(name: str) -> Feature:
 
 def _chosen(archive: Archive, beginning: str | None) -> list[int]:
     """Places of the namespaces to import."""
+    from cache_service.directory import find_id
     from cache_service.namespace import directory_name
 
     ids = [directory_name(each) for each in archive.namespaces]
-    found = [place for place, name in enumerate(ids) if beginning is None or name.startswith(beginning)]
-    if beginning is not None and len(found) != 1:
-        what = f"the beginning of {len(found)} namespaces" if found else "no namespace"
-        raise ValueError(f"{beginning!r} is {what} in this file; there are: {', '.join(ids) or 'none'}")
-    return found
+    return list(range(len(ids))) if beginning is None else [ids.index(find_id(ids, beginning, where="this file"))]
 
 
 def _import(
