@@ -22,7 +22,6 @@ import numpy as np
 
 from cache_service.disk import UNNAMED, sync_folder
 from cache_service.frames import PAYLOAD_AT, frame, payload_at, walk
-from cache_service.merging import LOT, records_of
 from cache_service.namespace import pack_namespace, unpack_namespace
 from cache_service.record import Record, decode, encode
 from cache_service.shelf import Shelf
@@ -30,6 +29,7 @@ from protos.draft_files import Namespace
 
 MAGIC = b"PDcarry\n"
 SCHEMA = 1
+LOT = 1024  # records that are told of together
 _NUMBER = struct.Struct("<I")
 _END = 2**32 - 1  # number of no namespace
 
@@ -74,7 +74,7 @@ def _write(file: BinaryIO, shelves: Sequence[Shelf], seen: Callable[[int], None]
     counts = []
     for number, shelf in enumerate(shelves):
         counts.append(0)
-        records = records_of(shelf)
+        records = shelf.records()
         while lot := list(islice(records, LOT)):
             file.writelines(frame(_NUMBER.pack(number) + encode(record)) for record in lot)
             counts[-1] += len(lot)

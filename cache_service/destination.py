@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from cache_service.namespace import directory_name
+from cache_service.record import Record
 from protos.draft_files import Namespace
 
 DIGITS = 32  # of a fingerprint, of weights or of a tokenizer
@@ -49,6 +50,15 @@ class Destination:
             feature=feature.name,
             width=feature.width,
         )
+
+
+def carried(record: Record, source: Namespace, target: Namespace) -> Record:
+    """The record as `target` may have it: without its feature where that was made by other weights, or otherwise.
+
+    The states of other weights lie in another space, where a cosine says nothing.
+    """
+    same = (source.fingerprint, source.feature, source.width) == (target.fingerprint, target.feature, target.width)
+    return record if same or record.feature is None else replace(record, feature=None)
 
 
 def tokenizer_of(fingerprint: str, known: Iterable[Namespace]) -> str | None:

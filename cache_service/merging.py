@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
 from cache_service.paths import same_way
 from cache_service.record import Record
 from cache_service.shelf import Shelf
-from protos.draft_files import MAX_PATHS, Namespace, Path
+from protos.draft_files import MAX_PATHS, Path
 
 LOT = 1024  # records that are on the disk together
 
@@ -39,23 +39,6 @@ def merge(shelf: Shelf, records: Iterable[Record], seen: Callable[[int], None]) 
         known += len(lot) - len(changed)
         seen(len(lot))
     return Merged(stored=stored, known=known)
-
-
-def records_of(shelf: Shelf) -> Iterator[Record]:
-    """All that are there now, the oldest first; what has to make room meanwhile is left out."""
-    for row in shelf.live_rows().tolist():
-        record = shelf.record(row)
-        if record is not None:
-            yield record
-
-
-def carried(record: Record, source: Namespace, target: Namespace) -> Record:
-    """The record as `target` may have it: without its feature where that was made by other weights, or otherwise.
-
-    The states of other weights lie in another space, where a cosine says nothing.
-    """
-    same = (source.fingerprint, source.feature, source.width) == (target.fingerprint, target.feature, target.width)
-    return record if same or record.feature is None else replace(record, feature=None)
 
 
 def joined_paths(paths: Sequence[Path], more: Sequence[Path]) -> tuple[Path, ...]:

@@ -7,10 +7,14 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from cache_service import disk
-from cache_service.frames import Walk, align, frame, walk
+from cache_service.frames import PAYLOAD_AT, Walk, align, frame, walk
 from cache_service.header import HEADER_BYTES, begins_header, decode_header, encode_header
 from cache_service.maps import Map
+from cache_service.record import HEAD
 from protos.draft_files import Namespace
 
 SUFFIX = ".draft"
@@ -61,6 +65,12 @@ class Segment:
         if found.damaged:
             logger.warning("%s: records are lost at %d places, where bytes have changed", self.path, found.damaged)
         return found
+
+    def heads(self, walked: Walk) -> NDArray[np.void]:
+        """HEAD [n] of the payloads that a walk has found, whether or not these are records."""
+        view = self.view()
+        places = (walked.starts + PAYLOAD_AT).tolist()
+        return np.frombuffer(b"".join([view[place : place + HEAD.itemsize] for place in places]), HEAD)
 
     def cut(self, end: int) -> None:
         """Takes off the tail behind `end`: of an append that was never acknowledged."""

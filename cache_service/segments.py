@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cache_service import disk
-from cache_service.frames import PAYLOAD_AT, frame_bytes
+from cache_service.frames import frame_bytes
 from cache_service.header import HEADER_BYTES
 from cache_service.namespace import directory_name
 from cache_service.record import HEAD, well_formed
@@ -128,9 +128,7 @@ def _read(segment: Segment, *, read_only: bool) -> Opened:
     if read_only:
         segment.keep_mapped()
     found = segment.walk()
-    view = segment.view()
-    places = (found.starts + PAYLOAD_AT).tolist()
-    heads = np.frombuffer(b"".join([view[place : place + HEAD.itemsize] for place in places]), HEAD)
+    heads = segment.heads(found)
     keep = well_formed(heads, found.sizes, segment.namespace.width)
     if not keep.all():
         logger.warning("%s: %d records are not well formed and are left out", segment.path, int((~keep).sum()))

@@ -117,6 +117,13 @@ class Shelf:
         """Every row that has a record; the newest last."""
         return np.ascontiguousarray(self.catalogue.live_entries()["row"])
 
+    def records(self) -> Iterator[Record]:
+        """All that are there now, the oldest first; what has to make room meanwhile is left out."""
+        for row in self.live_rows().tolist():
+            record = self.record(row)
+            if record is not None:
+                yield record
+
     def contexts(self, rows: Rows) -> NDArray[np.int32]:
         """[rows, CONTEXT], right-aligned behind -1; only -1 where a row is dead."""
         content = self.catalogue.gather(rows, CONTEXT_AT, b"\xff" * CONTEXT_BYTES)

@@ -1,20 +1,18 @@
-"""Surveys: what a directory of draft files holds, and what one draft file does, read beside whoever writes them."""
+"""Surveys: what a directory of draft files holds, a shelf or one draft file, read beside whoever writes them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from cache_service.counters import Counters
 from cache_service.directory import folders, retried
-from cache_service.frames import PAYLOAD_AT, frame_bytes
 from cache_service.header import HEADER_BYTES
 from cache_service.namespace import directory_name
-from cache_service.record import HEAD, newest, well_formed
+from cache_service.record import Record, newest, well_formed
 from cache_service.segment import Segment
 from cache_service.segments import Segments
+from cache_service.shelf import Shelf
 from cache_service.usage import Totals
 from protos.draft_files import Namespace
 
@@ -39,6 +37,16 @@ class NamespaceSurvey:
     def id(self) -> str:
         """The folder's name, which is how a namespace is named on a command line."""
         return directory_name(self.namespace)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsedRecord:
+    """used: microseconds since 1970. hits: look-ups that found it. accepted: tokens that were drafted from it."""
+
+    record: Record
+    used: int
+    hits: int
+    accepted: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,15 +78,29 @@ def survey(directory: Path) -> list[NamespaceSurvey]:
     return retried(directory, read)
 
 
+def last_used(shelf: Shelf, limit: int) -> list[UsedRecord]:
+    """At most `limit` records of a shelf, the last used first."""
+    entries = shelf.catalogue.live_entries()
+    entries = entries[entries["used"].argsort(kind="stable")[::-1][:limit]]
+    uses = {bytes(use["digest"]): use for use in shelf.catalogue.usage_entries(entries["row"].copy())}
+    found = []
+    for row, used in zip(entries["row"].tolist(), entries["used"].tolist(), strict=True):
+        record = shelf.record(row)
+        if record is not None:
+            use = uses[record.digest]
+            found.append(UsedRecord(record=record, used=used, hits=int(use["hits"]), accepted=int(use["accepted"])))
+    return found
+
+
 def survey_file(path: Path) -> FileSurvey:
     """ValueError where the file is foreign or newer, or was cut within its header."""
     segment = Segment.open(path)
     if segment is None:
         raise ValueError(f"{path} was cut within its header and holds nothing; remove it")
-    walked, view = segment.walk(), segment.view()
-    heads = np.frombuffer(b"".join(view[p : p + HEAD.itemsize] for p in (walked.starts + PAYLOAD_AT).tolist()), HEAD)
+    walked = segment.walk()
+    heads = segment.heads(walked)
     right = well_formed(heads, walked.sizes, segment.namespace.width)
-    whole = sum(frame_bytes(size) for size in walked.sizes.tolist())
+    whole = int(walked.frame_sizes.sum())
     stored = heads["seq"][right]
     return FileSurvey(
         namespace=segment.namespace,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,23 +20,12 @@ from services.cli.cache_ls import AsJson
 from services.cli.failures import one_line_errors
 
 if TYPE_CHECKING:
-    from cache_service.record import Record
     from cache_service.shelf import Shelf
-    from cache_service.survey import FileSurvey
+    from cache_service.survey import FileSurvey, UsedRecord
     from services.cli.cache_words import Words
 
 
 InWords = Callable[[Tokens], str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
-    """A record and how it was used."""
-
-    record: Record
-    used: int
-    hits: int
-    accepted: int
 
 
 @one_line_errors
@@ -75,29 +64,17 @@ def inspect(
         console.print(f"no drafts in {path} yet", soft_wrap=True)
 
 
-def _shown(directory: Path, namespace: str | None, limit: int) -> list[tuple[Shelf, list[Kept]]]:
+def _shown(directory: Path, namespace: str | None, limit: int) -> list[tuple[Shelf, list[UsedRecord]]]:
     from cache_service.directory import selected
     from cache_service.store import Store
+    from cache_service.survey import last_used
 
     wanted = selected(directory, namespace)
     with Store.open(directory, read_only=True) as store:
-        return [(shelf, _last_used(shelf, limit)) for shelf in store.shelves() if shelf.namespace in wanted]
+        return [(shelf, last_used(shelf, limit)) for shelf in store.shelves() if shelf.namespace in wanted]
 
 
-def _last_used(shelf: Shelf, limit: int) -> list[Kept]:
-    entries = shelf.catalogue.live_entries()
-    entries = entries[entries["used"].argsort(kind="stable")[::-1][:limit]]
-    uses = {bytes(use["digest"]): use for use in shelf.catalogue.usage_entries(entries["row"].copy())}
-    kept = []
-    for row, used in zip(entries["row"].tolist(), entries["used"].tolist(), strict=True):
-        record = shelf.record(row)
-        if record is not None:
-            use = uses[record.digest]
-            kept.append(Kept(record=record, used=used, hits=int(use["hits"]), accepted=int(use["accepted"])))
-    return kept
-
-
-def _print_shelf(console: Console, shelf: Shelf, kept: Sequence[Kept], words: Words | None) -> None:
+def _print_shelf(console: Console, shelf: Shelf, kept: Sequence[UsedRecord], words: Words | None) -> None:
     totals = shelf.totals
     console.print(
         Text(directory_name(shelf.namespace)[:SHORT], style="bold"), in_words(shelf.namespace), soft_wrap=True
@@ -117,7 +94,7 @@ def _print_shelf(console: Console, shelf: Shelf, kept: Sequence[Kept], words: Wo
     console.print()
 
 
-def _lines(kept: Kept, show: InWords) -> Iterator[Text]:
+def _lines(kept: UsedRecord, show: InWords) -> Iterator[Text]:
     record = kept.record
     used = f"used {day_and_time(kept.used)}, {kept.hits:,} hits, {kept.accepted:,} tokens accepted"
     yield Text.assemble("  ", (f"after {record.length:,} tokens", "bold"), f", {used}")
@@ -130,7 +107,7 @@ def _ids(tokens: Tokens) -> str:
     return " ".join(map(str, tokens))
 
 
-def _facts(shelf: Shelf, kept: Sequence[Kept], words: Words | None) -> dict[str, object]:
+def _facts(shelf: Shelf, kept: Sequence[UsedRecord], words: Words | None) -> dict[str, object]:
     show = words.text if words is not None and words.fits(shelf.namespace) else None
     return {
         "namespace": directory_name(shelf.namespace),
@@ -142,7 +119,7 @@ def _facts(shelf: Shelf, kept: Sequence[Kept], words: Words | None) -> dict[str,
     }
 
 
-def _record_facts(kept: Kept, show: InWords | None) -> dict[str, object]:
+def _record_facts(kept: UsedRecord, show: InWords | None) -> dict[str, object]:
     record = kept.record
     return {
         "digest": record.digest.hex(),

@@ -134,7 +134,8 @@ def _chosen(archive: Archive, beginning: str | None) -> list[int]:
 def _import(
     console: Console, archive: Archive, chosen: Sequence[int], goal: Destination, into: tuple[Path, int]
 ) -> None:
-    from cache_service.merging import Merged, carried, merge
+    from cache_service.destination import carried
+    from cache_service.merging import Merged, merge
     from cache_service.namespace import directory_name
     from cache_service.store import Store
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
-from cache_service.destination import Destination
-from cache_service.merging import Merged, carried, merge, records_of
+from cache_service.destination import Destination, carried
+from cache_service.merging import Merged, merge
 from cache_service.namespace import directory_name
 from cache_service.pretriever import Pretriever
 from cache_service.store import Store
@@ -98,7 +98,7 @@ class Builder:
             raise ValueError(f"{directory_name(source)} is this model's own namespace already; give an older one's id")
         here = self.namespace
         Destination(fingerprint=here.fingerprint, tokenizer=here.tokenizer).of(source)
-        records = (carried(record, source, here) for record in records_of(self._store.shelf(source)))
+        records = (carried(record, source, here) for record in self._store.shelf(source).records())
         return merge(self.shelf, records, seen)
 
     def plan(self, prompts: Iterable[Tokens], drawing: Drawing) -> Plan:

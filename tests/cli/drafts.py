@@ -51,10 +51,7 @@ def fill(directory: Path) -> None:
 def stored(directory: Path) -> dict[Namespace, dict[str, dict[str, int]]]:
     """Context → path → count, of each namespace."""
     with Store.open(directory, budget_bytes=BUDGET, read_only=True) as store:
-        return {
-            shelf.namespace: dict(_texts(r) for row in shelf.live_rows().tolist() if (r := shelf.record(row)))
-            for shelf in store.shelves()
-        }
+        return {shelf.namespace: dict(map(_texts, shelf.records())) for shelf in store.shelves()}
 
 
 def ids_of(question: str) -> Tokens:
@@ -66,8 +63,7 @@ def records(directory: Path) -> tuple[Namespace, dict[bytes, Record]]:
     """Of the only namespace, by digest."""
     with Store.open(directory, budget_bytes=BUDGET, read_only=True) as store:
         (shelf,) = store.shelves()
-        found = [shelf.record(row) for row in shelf.live_rows().tolist()]
-        return shelf.namespace, {each.digest: each for each in found if each is not None}
+        return shelf.namespace, {each.digest: each for each in shelf.records()}
 
 
 def _texts(found: Record) -> tuple[str, dict[str, int]]:
