@@ -13,14 +13,13 @@ from dataclasses import dataclass, field
 
 from drafters.aligned_paths import AlignedPaths
 from drafters.cached_config import CachedConfig
-from drafters.chains import no_draft
+from drafters.chains import no_draft, whole
 from drafters.context import DrafterContext
 from drafters.landmarks import Landmarks
 from drafters.prefix_features import PrefixFeatures, namespace_of
 from drafters.survival import Source, SurvivalTable
 from drafters.walker import Chain, Walker, joined
 from protos.draft_files import (
-    CONTEXT,
     MAX_PATH,
     MIN_PATH,
     Continuation,
@@ -71,13 +70,8 @@ class _State:
             self.paths.add(findings.hits, findings.length, self.landmarks.digest(findings.length), self.text)
 
     def prefix(self, place: int) -> Prefix:
-        """The text up to a landmark."""
-        return Prefix(
-            tokens=tuple(self.text[max(place - CONTEXT, 0) : place]),
-            length=place,
-            digest=self.landmarks.digest(place),
-            feature=None if self.features is None else self.features.before(place),
-        )
+        """The text before a landmark."""
+        return self.landmarks.prefix(place, self.text, None if self.features is None else self.features.before(place))
 
     def judge(self) -> int:
         """Tells the table what became of the last guesses; how many of them came true, one after the other."""
@@ -178,14 +172,7 @@ class CachedDrafter:
         chains = self._chains(state, limit) if limit > 0 else []
         state.guessed_at, state.guesses = query.base_len, chains[0] if chains else Chain()
         draft = joined(query, chains, threshold=self._config.min_survival, source=self.source).best_prefix(limit)
-        return DraftChunk(
-            request_id=query.request_id,
-            base_len=query.base_len,
-            tokens=draft.tokens,
-            parents=draft.parents,
-            survival=draft.survival,
-            source=self.source,
-        )
+        return whole(draft, source=self.source)
 
     def _chains(self, state: _State, limit: int) -> list[Chain]:
         """The chain that most paths agree on; others' first tokens follow where branches are on."""

@@ -1,9 +1,10 @@
-"""What drafters that guess chains have in common: queries in waves, answers as chunks."""
+"""What drafters have in common: queries in waves, answers as chunks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from protos.draft import Draft
 from protos.messages import DraftChunk, DraftQuery
 
 
@@ -27,6 +28,18 @@ def chain(query: DraftQuery, tokens: Sequence[int], survival: Sequence[float], *
         tokens=tuple(tokens),
         parents=tuple(range(-1, len(tokens) - 1)),
         survival=tuple(survival),
+        source=source,
+    )
+
+
+def whole(draft: Draft, *, source: str) -> DraftChunk:
+    """The answer to a query: a draft, a chain or a tree, all at once."""
+    return DraftChunk(
+        request_id=draft.request_id,
+        base_len=draft.base_len,
+        tokens=draft.tokens,
+        parents=draft.parents,
+        survival=draft.survival,
         source=source,
     )
 

@@ -11,7 +11,10 @@ import hashlib
 from array import array
 from collections.abc import Sequence
 
-from protos.draft_files import DIGEST_BYTES
+import numpy as np
+from numpy.typing import NDArray
+
+from protos.draft_files import CONTEXT, DIGEST_BYTES, Prefix
 
 SPACING = 16
 ORDER = 4
@@ -51,6 +54,11 @@ class Landmarks:
     def digest(self, place: int) -> bytes:
         """Names all of the text before a landmark."""
         return self._digests[place]
+
+    def prefix(self, place: int, text: Sequence[int], feature: NDArray[np.float32] | None) -> Prefix:
+        """The text before a landmark, as draft files are asked and told of it."""
+        tokens = tuple(text[max(place - CONTEXT, 0) : place])
+        return Prefix(tokens=tokens, length=place, digest=self._digests[place], feature=feature)
 
     def extend(self, text: array[int]) -> None:
         """Reads on to the end of the text."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from drafters.agreement import agreeing
-from drafters.chains import no_draft
+from drafters.chains import no_draft, whole
 from drafters.track_record import TrackRecord, outcome
 from protos.draft import Draft
 from protos.interfaces import Drafter
@@ -141,21 +141,10 @@ class Round:
         """The best draft between what failed and what is asked for, either of which is rare; the last closes."""
         parts = [replace(no_draft(self.query, error=error), last=False) for error in self.errors]
         if self.best.tokens or self.need_from is None:
-            parts.append(self._draft_chunk())
+            parts.append(whole(self.best, source=self.best.sources[0] if self.best.sources else ""))
         if self.need_from is not None:
             parts.append(no_draft(self.query, need_from=self.need_from))
         yield from (replace(part, last=i == len(parts) - 1) for i, part in enumerate(parts))
-
-    def _draft_chunk(self) -> DraftChunk:
-        draft = self.best
-        return DraftChunk(
-            request_id=draft.request_id,
-            base_len=draft.base_len,
-            tokens=draft.tokens,
-            parents=draft.parents,
-            survival=draft.survival,
-            source=draft.sources[0] if draft.sources else "",
-        )
 
     def _nothing(self) -> Draft:
         return Draft(request_id=self.query.request_id, base_len=self.query.base_len)

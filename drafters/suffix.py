@@ -10,6 +10,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from drafters.chains import no_draft, whole
 from drafters.context import DrafterContext
 from drafters.past_answers import PastAnswers
 from drafters.suffix_config import SuffixConfig
@@ -48,7 +49,7 @@ class SuffixDrafter:
         for query in queries:
             state = self._synchronised(query)
             if state is None:
-                yield DraftChunk(request_id=query.request_id, base_len=query.base_len, need_from=0)
+                yield no_draft(query, need_from=0)
             else:
                 yield self._answer(query, state)
 
@@ -88,14 +89,7 @@ class SuffixDrafter:
         state.guessed_at, state.guesses = query.base_len, chains[0] if chains else Chain()
         threshold = self._config.suffix_decoding_min_token_prob
         draft = joined(query, chains, threshold=threshold, source=self.source).best_prefix(limit)
-        return DraftChunk(
-            request_id=query.request_id,
-            base_len=query.base_len,
-            tokens=draft.tokens,
-            parents=draft.parents,
-            survival=draft.survival,
-            source=self.source,
-        )
+        return whole(draft, source=self.source)
 
     def _chains(self, state: _State, limit: int) -> list[Chain]:
         """Chains by expected accepted length, best first; rivals of their first tokens follow where branches are on."""

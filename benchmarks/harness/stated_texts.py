@@ -18,7 +18,7 @@ from modeling.state_fusion import StateFusion
 from modeling.target import Target
 from modeling.work import Work
 from protos.arrays import BFLOAT16
-from protos.draft_files import CONTEXT, MAX_PATH, MIN_PATH, Continuation, Namespace, Prefix
+from protos.draft_files import MAX_PATH, MIN_PATH, Continuation, Namespace
 from protos.messages import DraftQuery, Tokens
 from protos.sampling_params import SamplingParams
 
@@ -51,12 +51,7 @@ class StatedText:
         return [
             Continuation(
                 namespace=namespace_of(layer, pooling),
-                prefix=Prefix(
-                    tokens=self.tokens[max(place - CONTEXT, 0) : place],
-                    length=place,
-                    digest=landmarks.digest(place),
-                    feature=features.before(place),
-                ),
+                prefix=landmarks.prefix(place, self.tokens, features.before(place)),
                 tokens=self.tokens[place : place + MAX_PATH],
             )
             for place in landmarks.places
@@ -66,9 +61,8 @@ class StatedText:
 
 def namespace_of(layer: int, pooling: str) -> Namespace:
     """Where the prefixes of one kind of feature lie."""
-    return Namespace(
-        tenant="ranking", fingerprint="", tokenizer="", feature=f"layer {layer}, {pooling}", width=WIDTH
-    )  # fmt: skip
+    feature = f"layer {layer}, {pooling}"
+    return Namespace(tenant="ranking", fingerprint="", tokenizer="", feature=feature, width=WIDTH)
 
 
 def write_texts(

@@ -14,7 +14,7 @@ from drafters.guarded import guarded
 from drafters.landmarks import Landmarks
 from drafters.prefix_features import PrefixFeatures
 from protos.draft import ANCHOR, Draft
-from protos.draft_files import CONTEXT, MAX_PATH, Continuation, DraftFiles, Namespace, Prefix
+from protos.draft_files import MAX_PATH, Continuation, DraftFiles, Namespace
 from protos.interfaces import Drafter
 from protos.messages import DraftChunk, DraftQuery, Tokens
 
@@ -99,12 +99,7 @@ class Guesser:
         end = state.prompt_len
         landmarks = Landmarks(end)
         landmarks.extend(state.text[:end])
-        prefix = Prefix(
-            tokens=tuple(state.text[max(end - CONTEXT, 0) : end]),
-            length=end,
-            digest=landmarks.digest(end),
-            feature=None if state.features is None else state.features.before(end),
-        )
+        prefix = landmarks.prefix(end, state.text, None if state.features is None else state.features.before(end))
         written = tuple(state.text[end:])
         # Each once: ways that part behind an end token are the same.
         ways = dict.fromkeys(self._ended(written + way)[:MAX_PATH] for way in _ways(draft))
