@@ -16,18 +16,12 @@ from protos.field_error import FieldError
 from services.draft_files.change_writer import ChangeWriter
 from services.draft_files.outgoing import Outgoing
 from services.draft_files.packing import packed
+from services.grpc_endpoint import FIRST_BACKOFF_S, LONGEST_BACKOFF_S, connect, described
 
 logger = logging.getLogger(__name__)
 
-FIRST_BACKOFF_S = 0.05
-LONGEST_BACKOFF_S = 2.0
 CLOSE_TIMEOUT_S = 5.0
 MAX_ANSWERS = 4096
-_OPTIONS = [
-    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
-    ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
-    ("grpc.use_local_subchannel_pool", 1),  # a shared pool would impose its own, longer backoff
-]
 
 
 class GrpcDraftFiles:
@@ -106,7 +100,7 @@ class GrpcDraftFiles:
                 self._run_stream()
                 self._reason = "the service ended the stream"
             except grpc.RpcError as error:
-                self._reason = _described(error)
+                self._reason = described(error)
             except ConnectionError as error:
                 self._reason = str(error)
             except FieldError as error:
@@ -121,7 +115,7 @@ class GrpcDraftFiles:
     def _run_stream(self) -> None:
         """One stream from handshake to end. Raises what ended it, where it did not end well."""
         address = self._address if isinstance(self._address, str) else self._address()
-        with grpc.insecure_channel(address, options=_OPTIONS) as channel:
+        with connect(address, MAX_MESSAGE_BYTES) as channel:
             service = cache_pb2_grpc.DraftFilesStub(channel)
             call = service.LookUps(self._sent(self._outgoing.stream))
             self._call = call
@@ -163,9 +157,3 @@ class GrpcDraftFiles:
             self._counters["reconnects"] += 1
         self._up.clear()
         self._outgoing.lost()
-
-
-def _described(error: grpc.RpcError) -> str:
-    if isinstance(error, grpc.Call):
-        return f"{error.code().name}: {error.details()}"
-    return str(error)

@@ -14,17 +14,13 @@ from protos.cache_codec import MAX_MESSAGE_BYTES
 from services.draft_files.cache_calls import CacheCalls
 from services.draft_files.pretriever_lanes import Pretriever
 from services.draft_files.stats import DraftFilesStats
+from services.grpc_endpoint import listen, server_options
 
 logger = logging.getLogger(__name__)
 
 SERVICE = cache_pb2.DESCRIPTOR.services_by_name["DraftFiles"].full_name
 CLOSE_TIMEOUT_S = 10.0
 _UNARY_THREADS = 16
-_OPTIONS = [
-    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
-    ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
-    ("grpc.so_reuseport", 0),
-]
 
 
 class CacheServer:
@@ -46,18 +42,16 @@ class CacheServer:
 
     def listen(self, address: str) -> str:
         """Serves a further address as well. Returns it, with its port. ValueError where it cannot be had."""
-        server = grpc.server(ThreadPoolExecutor(self._threads, thread_name_prefix="draft-files"), options=_OPTIONS)
+        threads = ThreadPoolExecutor(self._threads, thread_name_prefix="draft-files")
+        server = grpc.server(threads, options=server_options(MAX_MESSAGE_BYTES))
         cache_pb2_grpc.add_DraftFilesServicer_to_server(self._calls, server)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
         reflection.enable_server_reflection((SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME), server)
-        try:
-            port = server.add_insecure_port(address)
-        except RuntimeError as error:
-            raise ValueError(f"cannot listen on {address!r}: {error}; give a free host:port or unix:/path") from error
+        address = listen(server, address)
         self._servers.append(server)
         if self._started:
             server.start()
-        return address if address.startswith("unix:") else f"{address.rpartition(':')[0]}:{port}"
+        return address
 
     def stats(self) -> DraftFilesStats:
         """What the draft files hold and did, and this server with them."""

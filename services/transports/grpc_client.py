@@ -25,18 +25,11 @@ from protos import draft_pb2, draft_pb2_grpc
 from protos.codec import MAX_BODY_BYTES, VERSION, Chunks, Close, Ending, FrameError, Message, Queries, decode, encode
 from protos.interfaces import DrafterStatus
 from protos.messages import DraftChunk, DraftQuery, Tokens
+from services.grpc_endpoint import FIRST_BACKOFF_S, LONGEST_BACKOFF_S, connect, described
 from services.transports.health import DrafterHealth
 from services.transports.mailbox import Mailbox
 
 logger = logging.getLogger(__name__)
-
-FIRST_BACKOFF_S = 0.05
-LONGEST_BACKOFF_S = 2.0
-CHANNEL_OPTIONS = [
-    ("grpc.max_receive_message_length", MAX_BODY_BYTES + 1024),
-    ("grpc.max_send_message_length", MAX_BODY_BYTES + 1024),
-    ("grpc.use_local_subchannel_pool", 1),  # a shared pool would impose its own, longer backoff
-]
 
 Outbox = queue.SimpleQueue[draft_pb2.Frame | None]
 
@@ -122,7 +115,7 @@ class GrpcDrafter:
                 self._run_stream()
                 self._reason = "the server ended the stream"
             except grpc.RpcError as error:
-                self._reason = _described(error)
+                self._reason = described(error)
             except FrameError as error:
                 self._reason = f"the server sent a frame that cannot be read: {error}"
             except Exception as error:  # of whatever kind: without its reader the drafter would be lost for good
@@ -136,7 +129,7 @@ class GrpcDrafter:
     def _run_stream(self) -> None:
         """One stream from handshake to end. Raises what ended it, where it did not end well."""
         outbox: Outbox = queue.SimpleQueue()
-        with grpc.insecure_channel(self._address, options=CHANNEL_OPTIONS) as channel:
+        with connect(self._address, MAX_BODY_BYTES) as channel:
             call = draft_pb2_grpc.DraftingStub(channel).Stream(_frames(outbox))
             self._call = call
             try:
@@ -176,9 +169,3 @@ class GrpcDrafter:
 def _frames(outbox: Outbox) -> Iterator[draft_pb2.Frame]:
     while (frame := outbox.get()) is not None:
         yield frame
-
-
-def _described(error: grpc.RpcError) -> str:
-    if isinstance(error, grpc.Call):
-        return f"{error.code().name}: {error.details()}"
-    return str(error)

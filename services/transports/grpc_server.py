@@ -19,14 +19,11 @@ from protos import draft_pb2, draft_pb2_grpc
 from protos.codec import MAX_BODY_BYTES, VERSION, Chunks, Close, Ending, FrameError, Queries, decode, encode
 from protos.interfaces import Drafter
 from protos.messages import DraftChunk, DraftQuery
+from services.grpc_endpoint import listen, server_options
 
 logger = logging.getLogger(__name__)
 
 SERVICE = "paradraft.Drafting"
-MESSAGE_LIMITS = [
-    ("grpc.max_receive_message_length", MAX_BODY_BYTES + 1024),
-    ("grpc.max_send_message_length", MAX_BODY_BYTES + 1024),
-]
 
 
 class DraftServer:
@@ -40,16 +37,12 @@ class DraftServer:
 
     def __init__(self, drafter: Drafter, address: str, *, max_streams: int = 64) -> None:
         self._service = _Drafting(drafter)
-        options = [*MESSAGE_LIMITS, ("grpc.so_reuseport", 0)]
-        self._server = grpc.server(ThreadPoolExecutor(max_streams, thread_name_prefix="draft-stream"), options=options)
+        threads = ThreadPoolExecutor(max_streams, thread_name_prefix="draft-stream")
+        self._server = grpc.server(threads, options=server_options(MAX_BODY_BYTES))
         draft_pb2_grpc.add_DraftingServicer_to_server(self._service, self._server)
         self._health = health.HealthServicer()
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
-        try:
-            port = self._server.add_insecure_port(address)
-        except RuntimeError as error:
-            raise ValueError(f"cannot listen on {address!r}: {error}; give a free host:port or unix:/path") from error
-        self.address = address if address.startswith("unix:") else f"{address.rpartition(':')[0]}:{port}"
+        self.address = listen(self._server, address)
 
     @property
     def counters(self) -> dict[str, float]:
