@@ -71,12 +71,6 @@ class HashIndex:
             return older
         return np.concatenate([np.array(recent, np.int64), older])
 
-    def count(self, hash_: np.uint64) -> int:
-        """How many rows have a hash."""
-        entries = self._entries
-        first, last = entries.span(hash_)
-        return last - first + len(entries.recent.get(int(hash_), ()))
-
     def keep(self, lives: Callable[[Rows], NDArray[np.bool_]]) -> None:
         """Forgets the rows of which `lives` says no."""
         self._merge(np.empty(0, np.uint64), np.empty(0, np.int64))

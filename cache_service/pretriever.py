@@ -15,6 +15,7 @@ from cache_service.record import Record
 from cache_service.shelf import Shelf
 from cache_service.shelf_index import Found, Rules, ShelfIndex, Stages
 from cache_service.store import Store
+from cache_service.usage import NamespaceMetrics
 from cache_service.vectors import Unit, unit
 from protos.draft_files import (
     CONTEXT,
@@ -28,25 +29,6 @@ from protos.draft_files import (
     Prefix,
     Question,
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NamespaceMetrics:
-    """records: that live. num_bytes: of the files. index_bytes: of memory. kind: how vectors are searched.
-
-    lookups: questions asked. hits: questions that found anything. accepted: tokens that drafts from here gave; these
-    three since there are files. added: continuations taken in. short: those of too few tokens; both since the start.
-    """
-
-    records: int
-    num_bytes: int
-    index_bytes: int
-    kind: str
-    lookups: int
-    hits: int
-    added: int
-    short: int
-    accepted: int
 
 
 @dataclass(slots=True)

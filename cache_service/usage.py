@@ -1,4 +1,4 @@
-"""Usage of a record, and the totals of a namespace."""
+"""What is counted: usage of a record, totals of a namespace, metrics of one that is in use."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Usage:
     counts: tuple[int, ...] = NO_COUNTS
 
     def add(self, *, hits: int, accepted: int) -> None:
-        """Neither goes back."""
+        """So many more look-ups found it, and so many more tokens came from it."""
         self.hits += hits
         self.accepted += accepted
 
@@ -45,3 +45,22 @@ class Totals:
     insertions: int = 0
     accepted: int = 0
     evictions: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamespaceMetrics:
+    """records: that live. num_bytes: of the files. index_bytes: of memory. kind: how vectors are searched.
+
+    lookups: questions asked. hits: questions that found anything. accepted: tokens that drafts from here gave; these
+    three since there are files. added: continuations taken in. short: those of too few tokens; both since the start.
+    """
+
+    records: int
+    num_bytes: int
+    index_bytes: int
+    kind: str
+    lookups: int
+    hits: int
+    added: int
+    short: int
+    accepted: int

@@ -18,7 +18,8 @@ class DrafterContext:
     max_num_seqs, max_model_len: the engine's limits, which size a drafter's own state. device, dtype, threads: what
     the target runs with, and the default of a drafter that has a model. embedding, lm_head: the target's own, [rows,
     hidden], where it lives in the same process and keeps them plain; a learned drafter shares them instead of reading
-    them again.
+    them again. hidden_size, num_layers: the target's, and fingerprint, tokenizer: which weights and which tokenizer it
+    has (modeling.fingerprint); they say where its drafts are stored. draft_files: opened, for a cached drafter.
     """
 
     target: str

@@ -12,7 +12,7 @@ from protos import cache_pb2
 from protos.cache_fields import (
     MAX_HITS,
     MAX_TEXT,
-    Names,
+    PackedNamespaces,
     checked_digest,
     checked_number,
     checked_text,
@@ -33,17 +33,17 @@ MAX_MESSAGE_BYTES = 64 * 2**20
 
 def pack_questions(questions: Sequence[Question]) -> cache_pb2.Questions:
     """Questions of one round."""
-    names = Names()
+    namespaces = PackedNamespaces()
 
     def _packed(one: Question) -> cache_pb2.Question:
         return cache_pb2.Question(
             request_id=checked_text(one.request_id, "request_id"),
-            namespace=names.place(one.namespace),
+            namespace=namespaces.place(one.namespace),
             prefix=pack_prefix(one.prefix, one.namespace),
         )
 
     packed = each("questions", questions, _packed)
-    return cache_pb2.Questions(namespaces=names.packed, questions=packed)
+    return cache_pb2.Questions(namespaces=namespaces.messages, questions=packed)
 
 
 def unpack_questions(message: cache_pb2.Questions) -> list[Question]:
@@ -73,17 +73,17 @@ def unpack_answers(message: cache_pb2.Answers) -> list[Findings]:
 
 def pack_continuations(continuations: Sequence[Continuation]) -> cache_pb2.Continuations:
     """Text to remember."""
-    names = Names()
+    namespaces = PackedNamespaces()
 
     def _packed(one: Continuation) -> cache_pb2.Continuation:
         return cache_pb2.Continuation(
-            namespace=names.place(one.namespace),
+            namespace=namespaces.place(one.namespace),
             prefix=pack_prefix(one.prefix, one.namespace),
             tokens=checked_tokens(one.tokens, MAX_PATH, "tokens"),
         )
 
     packed = each("continuations", continuations, _packed)
-    return cache_pb2.Continuations(namespaces=names.packed, continuations=packed)
+    return cache_pb2.Continuations(namespaces=namespaces.messages, continuations=packed)
 
 
 def unpack_continuations(message: cache_pb2.Continuations) -> list[Continuation]:
@@ -103,17 +103,17 @@ def unpack_continuations(message: cache_pb2.Continuations) -> list[Continuation]
 
 def pack_credits(earned: Sequence[Credit]) -> cache_pb2.Credits:
     """What drafts from stored paths earned."""
-    names = Names()
+    namespaces = PackedNamespaces()
 
     def _packed(one: Credit) -> cache_pb2.Credit:
         return cache_pb2.Credit(
-            namespace=names.place(one.namespace),
+            namespace=namespaces.place(one.namespace),
             digest=checked_digest(one.digest),
             accepted=checked_number(one.accepted, "accepted"),
         )
 
     packed = each("credits", earned, _packed)
-    return cache_pb2.Credits(namespaces=names.packed, credits=packed)
+    return cache_pb2.Credits(namespaces=namespaces.messages, credits=packed)
 
 
 def unpack_credits(message: cache_pb2.Credits) -> list[Credit]:

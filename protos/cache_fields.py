@@ -19,26 +19,26 @@ from protos.messages import Tokens
 MAX_ITEMS = 1024  # of one message
 MAX_HITS = 64  # of one question
 MAX_TEXT = 4096  # characters of a name
-MAX_WIDTH = 2**16
+MAX_WIDTH = 2**16 - 1  # what a draft file has room for
 MAX_NUMBER = 2**31 - 1  # token ids, lengths, counts
 
 Item = TypeVar("Item")
 Made = TypeVar("Made")
 
 
-class Names:
-    """The namespaces of one message, each once."""
+class PackedNamespaces:
+    """Those of one message, each once."""
 
     def __init__(self) -> None:
         self._places: dict[Namespace, int] = {}
-        self.packed: list[cache_pb2.Namespace] = []
+        self.messages: list[cache_pb2.Namespace] = []
 
     def place(self, namespace: Namespace) -> int:
-        """Its index in `packed`."""
+        """Its index in `messages`."""
         known = self._places.get(namespace)
         if known is not None:
             return known
-        self.packed.append(
+        self.messages.append(
             cache_pb2.Namespace(
                 tenant=checked_text(namespace.tenant, "namespace.tenant"),
                 fingerprint=checked_text(namespace.fingerprint, "namespace.fingerprint"),

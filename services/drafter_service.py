@@ -26,7 +26,7 @@ class DrafterService:
         """Returns, with the process id, once drafts are served."""
         return os.getpid()
 
-    async def draft_files(self) -> DraftFilesStatus | None:
+    async def draft_files_status(self) -> DraftFilesStatus | None:
         """How those are that the drafter reads; None where it reads none."""
         return None if self._draft_files is None else self._draft_files.status()
 

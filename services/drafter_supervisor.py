@@ -73,12 +73,14 @@ class DrafterSupervisor:
         """Kills the drafter from now on whenever it hangs by `status` of the transport to it."""
         self._tasks.append(asyncio.create_task(self._end_when_hung(status)))
 
-    async def draft_files(self) -> DraftFilesStatus | None:
+    async def draft_files_status(self) -> DraftFilesStatus | None:
         """See DrafterService; None as well where it does not answer."""
         if cached_part(self._config) is None:
             return None
         try:
-            return cast("DraftFilesStatus | None", await asyncio.wait_for(self._actor.draft_files.remote(), ANSWER_S))
+            return cast(
+                "DraftFilesStatus | None", await asyncio.wait_for(self._actor.draft_files_status.remote(), ANSWER_S)
+            )
         except (RayError, TimeoutError):
             return None
 

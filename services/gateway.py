@@ -33,12 +33,14 @@ UNAVAILABLE = Refusal(status=503, message="no verifier answers; send the request
 class ServeBackend:
     """Calls go to the least busy verifier; metrics come from every one, and once from the cache service of all.
 
-    cache: tells those of its service; None where there is none.
+    cache_metrics: asks that service for its own, which may block; None where there is none.
     """
 
-    def __init__(self, verifiers: DeploymentHandle[Any], cache: Callable[[], list[Metric]] | None = None) -> None:
+    def __init__(
+        self, verifiers: DeploymentHandle[Any], cache_metrics: Callable[[], list[Metric]] | None = None
+    ) -> None:
         self._verifiers = verifiers
-        self._cache = cache
+        self._cache_metrics = cache_metrics
         # By value, over gRPC: a streamed item of some bytes costs a fraction of one through the object store.
         self._stream = verifiers.options(stream=True, _by_reference=False)
 
@@ -74,14 +76,7 @@ class ServeBackend:
             if isinstance(result, BaseException):
                 logger.warning("a verifier gave no metrics: %s", result)
         told = [families for result in results if isinstance(result, list) for families in result]
-        return told if self._cache is None else [*told, await self._cache_metrics(self._cache)]
-
-    async def _cache_metrics(self, cache: Callable[[], list[Metric]]) -> list[Metric]:
-        try:
-            return await asyncio.wait_for(asyncio.to_thread(cache), SCRAPE_TIMEOUT_S)
-        except TimeoutError:
-            logger.warning("the cache service gave no metrics within %g s", SCRAPE_TIMEOUT_S)
-            return []
+        return told if self._cache_metrics is None else [*told, await _in_time(self._cache_metrics)]
 
     async def probe(self) -> Speculation | Refusal:
         """See Backend."""
@@ -91,6 +86,15 @@ class ServeBackend:
             logger.exception("lost the verifier that was probed")
             return UNAVAILABLE
         return answer
+
+
+async def _in_time(metrics: Callable[[], list[Metric]]) -> list[Metric]:
+    """Those of the cache service; none where it is too slow."""
+    try:
+        return await asyncio.wait_for(asyncio.to_thread(metrics), SCRAPE_TIMEOUT_S)
+    except TimeoutError:
+        logger.warning("the cache service gave no metrics within %g s", SCRAPE_TIMEOUT_S)
+        return []
 
 
 class DisconnectMessage:
@@ -119,8 +123,8 @@ def gateway(args: AppArgs, verifier_name: str, cache_address: str | None = None)
         log_through_serve()
         app_name = serve.get_replica_context().app_name
         verifiers = serve.get_deployment_handle(verifier_name, app_name=app_name)
-        cache = None if cache_address is None else partial(service_metrics, cache_address, args.public_name)
-        app = create_api(ServeBackend(verifiers, cache), args)
+        cache_metrics = None if cache_address is None else partial(service_metrics, cache_address, args.public_name)
+        app = create_api(ServeBackend(verifiers, cache_metrics), args)
         app.add_middleware(DisconnectMessage)
         return app
 

@@ -33,13 +33,13 @@ CONNECT_TIMEOUT_S = 10.0
 class Drafting:
     """An engine's drafter, and what it needs: the actor that it is, the draft files that it reads in this process.
 
-    look: how its draft files are; None, or what it returns, where it reads none.
+    files_status: how those are; None, or what it returns, where it reads none.
     """
 
     drafter: AsyncDrafter | None = None
     supervisor: DrafterSupervisor | None = None
     files: DraftFiles | None = None
-    look: Callable[[], Awaitable[DraftFilesStatus | None]] | None = None
+    files_status: Callable[[], Awaitable[DraftFilesStatus | None]] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +88,9 @@ async def assemble(
     loop = EngineLoop(Engine(target, args.engine_config(), drafting.drafter, fusion))
     loop.start()
     identity = _identity(args, speculative, engine)
-    service = VerifierService(target, loop, identity, max_waiting=args.max_waiting, draft_files=drafting.look)
+    service = VerifierService(
+        target, loop, identity, max_waiting=args.max_waiting, draft_files_status=drafting.files_status
+    )
     return Assembly(service=service, drafting=drafting, cache=cache)
 
 
@@ -102,10 +104,10 @@ def _in_process(args: AppArgs, target: Target, config: DrafterConfig) -> Draftin
         files.close()
         raise
 
-    async def _look() -> DraftFilesStatus:
+    async def _status() -> DraftFilesStatus:
         return files.status()
 
-    return Drafting(drafter=drafter, files=files, look=_look)
+    return Drafting(drafter=drafter, files=files, files_status=_status)
 
 
 async def _remote(supervisor: DrafterSupervisor) -> Drafting:
@@ -115,7 +117,7 @@ async def _remote(supervisor: DrafterSupervisor) -> Drafting:
     # The first request should find its drafter; one that does not answer yet is no reason to stay down.
     if not await asyncio.to_thread(drafter.wait_until_up, CONNECT_TIMEOUT_S):
         logger.warning("no drafter at %s yet, decoding plainly until it answers", supervisor.address)
-    return Drafting(drafter=drafter, supervisor=supervisor, look=supervisor.draft_files)
+    return Drafting(drafter=drafter, supervisor=supervisor, files_status=supervisor.draft_files_status)
 
 
 def _identity(args: AppArgs, speculative: SpeculativeConfig | None, engine: str) -> Identity:

@@ -47,11 +47,11 @@ class VerifierService:
         identity: Identity,
         *,
         max_waiting: int,
-        draft_files: Callable[[], Awaitable[DraftFilesStatus | None]] | None = None,
+        draft_files_status: Callable[[], Awaitable[DraftFilesStatus | None]] | None = None,
     ) -> None:
-        """draft_files: tells how those are that the drafter reads; None where it reads none."""
+        """draft_files_status: tells how those are that the drafter reads; None where it reads none."""
         self._loop = loop
-        self._draft_files = draft_files
+        self._draft_files_status = draft_files_status
         self._identity = identity
         self._latency = Latency(
             model_name=identity.model_name, engine=identity.engine, max_model_len=target.max_model_len
@@ -100,7 +100,7 @@ class VerifierService:
             engine=identity.engine,
             num_spec_tokens=identity.num_spec_tokens,
         )
-        status = None if self._draft_files is None else await self._draft_files()
+        status = None if self._draft_files_status is None else await self._draft_files_status()
         if status is not None:
             families += drafter_families(status, model_name=identity.model_name, engine=identity.engine)
         return [families + self._latency.families()]

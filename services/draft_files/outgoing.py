@@ -127,11 +127,6 @@ class Outgoing:
             self._changed.notify_all()
 
     @property
-    def is_open(self) -> bool:
-        """True while there is a stream."""
-        return self._open
-
-    @property
     def owed_for(self) -> float:
         """Seconds since the questions under way were sent; 0 where none are."""
         return time.monotonic() - self._owed_since if self._owed else 0.0

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
+from cache_service.usage import NamespaceMetrics
 from protos.draft_files import Continuation, Credit, Findings, Namespace, Question
 from services.draft_files.lane import Lane
-
-if TYPE_CHECKING:
-    from cache_service.pretriever import NamespaceMetrics
 
 MAX_QUESTIONS = 1024
 MAX_CONTINUATIONS = 8192

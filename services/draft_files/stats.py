@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import grpc
 
+from cache_service.usage import NamespaceMetrics
 from protos import cache_pb2, cache_pb2_grpc
 from protos.draft_files import Namespace
-
-if TYPE_CHECKING:
-    from cache_service.pretriever import NamespaceMetrics
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

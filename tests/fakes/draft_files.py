@@ -5,15 +5,12 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cache_service.usage import NamespaceMetrics
 from protos.draft_files import Continuation, Credit, Findings, Hit, Namespace, Path, Prefix, Question
-
-if TYPE_CHECKING:
-    from cache_service.pretriever import NamespaceMetrics
 
 WIDTH = 4
 NAMESPACE = Namespace(tenant="a", fingerprint="f", tokenizer="t", feature="layer 1, mean", width=WIDTH)
@@ -77,8 +74,6 @@ class ScriptedPretriever:
 
     def metrics(self) -> dict[Namespace, NamespaceMetrics]:
         """Of each namespace with records; all numbers but those are made up."""
-        from cache_service.pretriever import NamespaceMetrics  # faiss: only who asks for metrics needs it
-
         with self._lock:
             records = Counter(namespace for namespace, _ in self._paths)
         made_up = {"num_bytes": 1000, "index_bytes": 100, "kind": "exact", "lookups": 5, "hits": 4, "added": 3}
