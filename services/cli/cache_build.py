@@ -22,9 +22,9 @@ from services.config import EngineArgs
 if TYPE_CHECKING:
     from modeling.target import Target
     from protos.messages import Tokens
-    from services.draft_files.build import Builder, Plan
-    from services.draft_files.build_config import BuildConfig
-    from services.draft_files.prompt_file import GivenPrompt
+    from services.draft_building.build_config import BuildConfig
+    from services.draft_building.builder import Builder, Plan
+    from services.draft_building.prompt_file import GivenPrompt
 
 DRAWING = {"paths": 1, "temperature": 0.8, "top_p": 0.95, "max_tokens": 256}
 KINDS: Mapping[str, Any] = {"prompts": Path, "raw": bool, "paths": int, "max_tokens": int, "budget_bytes": int}
@@ -68,8 +68,8 @@ def build(
         raise ValueError("there is nothing to build from; give --prompts FILE, or --warm-from ID")
     config = _config(model, draft_files, author, options)
     _check_effect(author, options)
-    from services.draft_files.build import Drawing
-    from services.draft_files.prompt_file import read_prompts
+    from services.draft_building.builder import Drawing
+    from services.draft_building.prompt_file import read_prompts
 
     drawing = Drawing(**{**DRAWING, **given(options, among=DRAWING)})
     prompts = [] if options["prompts"] is None else read_prompts(options["prompts"], raw=bool(options["raw"]))
@@ -98,7 +98,7 @@ def _opened(console: Console, config: BuildConfig, directory: Path, options: Map
     from cache_service.directory import find
     from cache_service.store import Store
     from services.cli.loading import load
-    from services.draft_files.build import Builder
+    from services.draft_building.builder import Builder
 
     older = None if options["warm_from"] is None else find(directory, options["warm_from"])
     with Store.open(
@@ -115,7 +115,7 @@ def _opened(console: Console, config: BuildConfig, directory: Path, options: Map
 
 
 def _config(model: str | None, directory: Path, author: str, options: Mapping[str, Any]) -> BuildConfig:
-    from services.draft_files.build_config import TARGET, BuildConfig
+    from services.draft_building.build_config import TARGET, BuildConfig
 
     engine = given(options, among=ENGINE_HELP)
     engine["model"] = model or EngineArgs.model_fields["model"].default

@@ -14,7 +14,7 @@ from cache_service.survey import survey
 from modeling.eagle_checkpoint import EAGLE_NETS
 from protos.messages import Tokens
 from protos.sampling_params import SamplingParams
-from services.draft_files.build import prompt_digest
+from services.draft_building.builder import prompt_digest
 from services.offline import LLM
 from tests.cli.conftest import Call
 from tests.cli.drafts import ENGINE, SMALL, ids_of, records

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from services.cli.bars import BuildBar
-from services.draft_files.build import prompt_digest
-from services.draft_files.journal import NAME
+from services.draft_building.builder import prompt_digest
+from services.draft_building.journal import NAME
 from tests.cli.conftest import Call
 from tests.cli.drafts import SMALL, ids_of, records
 from tests.cli.test_cache import said

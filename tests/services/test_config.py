@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from drafters.draft_model_config import DraftModelConfig
 from services.config import AppArgs, EngineArgs
-from services.draft_files.build_config import BuildConfig
+from services.draft_building.build_config import BuildConfig
 
 
 def test_defaults_are_complete() -> None:

@@ -9,8 +9,8 @@ from drafters.registry import build_drafter, build_fusion
 from modeling.features import Fusion, JoinedFusion
 from modeling.target import Target
 from protos.draft_files import DraftFiles, Namespace
-from services.draft_files.build_config import TARGET, BuildConfig
-from services.draft_files.guesser import Guesser, Guesses
+from services.draft_building.build_config import TARGET, BuildConfig
+from services.draft_building.guesser import Guesser, Guesses
 from services.in_process import drafter_context, fusion_for, local_drafter
 from services.transports.local import LocalDrafter
 from verifier.engine import Engine

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.harness.tiny import byte_tokenizer
-from services.draft_files.prompt_file import read_prompts
+from services.draft_building.prompt_file import read_prompts
 from services.prompts import encode_chat
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from services.draft_files.journal import KEY_BYTES, NAME, Journal
+from services.draft_building.journal import KEY_BYTES, NAME, Journal
 
 KEYS = [bytes([number]) * KEY_BYTES for number in range(4)]
 

@@ -9,7 +9,7 @@ import pytest
 
 from protos.interfaces import Drafter
 from protos.messages import DraftChunk, DraftQuery, Tokens
-from services.draft_files.guesser import Guesser, Guesses
+from services.draft_building.guesser import Guesser, Guesses
 from tests.fakes.draft_files import PLAIN
 from tests.fakes.queries import query, with_prompt
 from tests.fakes.scripted_draft_files import ScriptedDraftFiles

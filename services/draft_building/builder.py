@@ -20,10 +20,10 @@ from modeling.target import Target
 from protos.draft_files import MAX_PATHS, Namespace
 from protos.messages import Finish, Request, Tokens
 from protos.sampling_params import SamplingParams
-from services.draft_files.authors import Author, Filing, author_of
-from services.draft_files.build_config import TARGET, BuildConfig
+from services.draft_building.authors import Author, Filing, author_of
+from services.draft_building.build_config import TARGET, BuildConfig
+from services.draft_building.journal import KEY_BYTES, Journal
 from services.draft_files.direct import DirectDraftFiles
-from services.draft_files.journal import KEY_BYTES, Journal
 from services.in_process import drafter_context
 from services.interrupts import held_interrupts
 from verifier.admission import QueueFullError
