@@ -16,9 +16,8 @@ from protos.messages import Tokens
 from protos.sampling_params import SamplingParams
 from services.draft_building.builder import prompt_digest
 from services.offline import LLM
-from tests.cli.conftest import Call
+from tests.cli.conftest import Call, said
 from tests.cli.drafts import ENGINE, SMALL, ids_of, records
-from tests.cli.test_cache import said
 from tests.fakes.eagle_nets import random_net
 
 QUESTIONS = ["What is rain?", "Why is the sky blue?", "Who are you?"]
@@ -53,7 +52,7 @@ def test_the_targets_own_answers_stand_at_the_end_of_each_prompt(
     result = paradraft(*command, "--tenant", "anna")
     assert result.exit_code == 0, result.output
     namespace, found = records(files)
-    assert (namespace.tenant, namespace.feature, namespace.width) == ("anna", "layer 1, mean", 128)
+    assert (namespace.tenant, namespace.feature, namespace.width) == ("anna", "layer 1, last", 128)
     for question, answer in zip(QUESTIONS, answers(model, QUESTIONS), strict=True):
         record = found[prompt_digest(ids_of(question))]
         assert [path.tokens for path in record.paths] == [answer]
