@@ -16,7 +16,7 @@ from rich.text import Text
 from cache_service.namespace import directory_name
 from protos.messages import Tokens
 from services.cli.cache_cells import SHORT, day_and_time, in_words, iso, size
-from services.cli.cache_ls import AsJson
+from services.cli.cache_options import AsJson, Only
 from services.cli.failures import one_line_errors
 
 if TYPE_CHECKING:
@@ -32,9 +32,7 @@ InWords = Callable[[Tokens], str]
 def inspect(
     path: Annotated[Path, typer.Argument(metavar="PATH", help="A directory of draft files, or one .draft file.")],
     *,
-    namespace: Annotated[
-        str | None, typer.Option(metavar="ID", help="Only this one; the beginning of what ls prints will do.")
-    ] = None,
+    namespace: Only = None,
     limit: Annotated[int, typer.Option(min=1, help="Records of each namespace, the last used first.")] = 10,
     model: Annotated[
         str | None, typer.Option(metavar="MODEL", help="Show text instead of token ids, with this model's tokenizer.")

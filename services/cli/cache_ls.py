@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 from rich.console import Console
@@ -12,13 +11,12 @@ from rich.table import Table
 from rich.text import Text
 
 from services.cli.cache_cells import NOBODY, day_and_time, iso, kind_of, size
+from services.cli.cache_options import AsJson, Directory
 from services.cli.failures import one_line_errors
 
 if TYPE_CHECKING:
     from cache_service.survey import NamespaceSurvey
 
-Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The directory that `draft_files` of a drafter names.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, with everything that is known.")]
 COLUMNS = ("namespace", "tenant", "model", "tokenizer", "features", "last used")
 ID_DIGITS = 8  # of an id in the table
 LEAST_WIDTH = 120  # of the table: a line that a terminal wraps can be read, a cell that is cut cannot

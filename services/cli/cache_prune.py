@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from services.cli.cache_cells import size
-from services.cli.cache_ls import Directory
+from services.cli.cache_options import Directory
 from services.cli.failures import one_line_errors
 
 if TYPE_CHECKING:

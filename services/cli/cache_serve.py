@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from drafters.cached_config import CachedConfig
-from services.cli.cache_ls import Directory
+from services.cli.cache_options import Directory
 from services.cli.failures import one_line_errors
 from services.cli.interruption import heed_stop_signals, ignore_stop_signals
 

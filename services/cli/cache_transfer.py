@@ -12,7 +12,7 @@ from rich.console import Console
 from cache_service.budgets import UNBOUNDED
 from services.cli.bars import LotBar
 from services.cli.cache_cells import SHORT, in_words, size
-from services.cli.cache_ls import Directory
+from services.cli.cache_options import Directory, Only
 from services.cli.failures import one_line_errors
 from services.cli.options import Flag, with_options
 from services.cli.values import given
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from cache_service.archive import Archive
     from cache_service.destination import Destination, Feature
     from protos.draft_files import Namespace
-
-Only = Annotated[str | None, typer.Option(metavar="ID", help="Only this one; the beginning of what ls prints will do.")]
 
 
 @one_line_errors

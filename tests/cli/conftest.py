@@ -17,6 +17,11 @@ from tests.cli.serving import MARK
 Call = Callable[..., Result]
 
 
+def said(text: str) -> str:
+    """What was printed, wherever its lines were broken."""
+    return " ".join(text.split())
+
+
 @pytest.fixture(scope="session")
 def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(save_tiny(tmp_path_factory.mktemp("tiny")))

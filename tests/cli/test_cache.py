@@ -9,7 +9,7 @@ import pytest
 
 from cache_service.namespace import directory_name
 from cache_service.store import Store
-from tests.cli.conftest import Call
+from tests.cli.conftest import Call, said
 from tests.cli.drafts import ANNA, BOB, BUDGET, fill, stored
 
 
@@ -18,10 +18,6 @@ def files(tmp_path: Path) -> Path:
     directory = tmp_path / "drafts"
     fill(directory)
     return directory
-
-
-def said(text: str) -> str:
-    return " ".join(text.split())
 
 
 def test_ls_lists_each_namespace_beside_the_process_that_writes(paradraft: Call, files: Path) -> None:

@@ -14,9 +14,8 @@ import pytest
 from services.cli.bars import BuildBar
 from services.draft_building.builder import prompt_digest
 from services.draft_building.journal import NAME
-from tests.cli.conftest import Call
+from tests.cli.conftest import Call, said
 from tests.cli.drafts import SMALL, ids_of, records
-from tests.cli.test_cache import said
 
 
 @pytest.fixture

@@ -15,9 +15,8 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from protos import cache_pb2_grpc
 from protos.cache_codec import pack_continuations, pack_questions, unpack_answers
-from tests.cli.conftest import Call
+from tests.cli.conftest import Call, said
 from tests.cli.drafts import BOB, fill, stored
-from tests.cli.test_cache import said
 from tests.fakes.draft_files import continuation, question
 
 

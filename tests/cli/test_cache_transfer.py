@@ -10,9 +10,8 @@ import pytest
 from cache_service.archive import Archive
 from cache_service.namespace import directory_name
 from cache_service.store import Store
-from tests.cli.conftest import Call
+from tests.cli.conftest import Call, said
 from tests.cli.drafts import ANNA, BOB, BUDGET, TOKENIZER, fill, record, stored
-from tests.cli.test_cache import said
 
 NEWER = "abcd" * 8
 
