@@ -85,6 +85,7 @@ class Catalogue:
             return self._table.at(self._table.positions(rows))
 
     def alive(self, rows: Rows) -> NDArray[np.bool_]:
+        """Which of these rows have a record."""
         with self._lock:
             return self._table.positions(rows) >= 0
 

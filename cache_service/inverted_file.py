@@ -67,6 +67,7 @@ class InvertedFile:
         return self._entry_bytes * len(self)
 
     def add(self, vectors: Vectors32, rows: Rows) -> None:
+        """[n, width] vectors of n rows."""
         with one_thread():
             self._index.add_with_ids(vectors, rows)
 

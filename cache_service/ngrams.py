@@ -57,6 +57,7 @@ class NGrams:
 
     @property
     def num_bytes(self) -> int:
+        """Memory of all orders."""
         return sum(index.num_bytes for index in self._indexes)
 
     def add(self, contexts: Contexts, rows: Rows) -> None:

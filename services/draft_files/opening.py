@@ -8,8 +8,9 @@ import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
+from drafters.cached_config import CachedConfig
 from protos.draft_files import DraftFiles
 from services.draft_files.cache_client import GrpcDraftFiles
 from services.draft_files.local import LocalDraftFiles
@@ -17,28 +18,12 @@ from services.draft_files.local import LocalDraftFiles
 if TYPE_CHECKING:
     from cache_service.pretriever import Pretriever
 
-
 ON_RAY = "ray:"  # before the name of an actor, which is asked where it listens whenever a client connects
-
-
-class DraftFilesKeys(Protocol):
-    """Those of `drafters.cached_config.CachedConfig` that say where draft files are. Either is None."""
-
-    @property
-    def draft_files(self) -> str | None: ...
-    @property
-    def address(self) -> str | None: ...
-    @property
-    def budget_bytes(self) -> int: ...
-    @property
-    def tenant_budget_bytes(self) -> int | None: ...
-    @property
-    def min_similarity(self) -> float: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DirectoryOptions:
-    """A directory of draft files, and what it is opened with; see `drafters.cached_config.CachedConfig`."""
+    """A directory of draft files, and what it is opened with; see CachedConfig."""
 
     directory: str
     budget_bytes: int
@@ -46,7 +31,7 @@ class DirectoryOptions:
     min_similarity: float
 
 
-def directory_options(keys: DraftFilesKeys) -> DirectoryOptions | None:
+def directory_options(keys: CachedConfig) -> DirectoryOptions | None:
     """The directory in the keys, from the root; None where they name a service."""
     if keys.draft_files is None:
         return None
@@ -82,7 +67,7 @@ def opened_pretriever(options: DirectoryOptions) -> Iterator[Pretriever]:
         yield pretriever
 
 
-def open_draft_files(keys: DraftFilesKeys) -> DraftFiles:
+def open_draft_files(keys: CachedConfig) -> DraftFiles:
     """Opens the directory, or connects to the service, which need not be there yet. ValueError: see above."""
     options = directory_options(keys)
     if options is None:
