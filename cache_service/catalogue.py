@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cache_service.clock import Clock
-from cache_service.counters import ENTRY as COUNTERS_ENTRY
-from cache_service.counters import USED, Entries
+from cache_service.counters import SAVED, USED, Saved
 from cache_service.frames import PAYLOAD_AT, payload_at
 from cache_service.hash_index import HashIndex
 from cache_service.record import DIGEST_AT, HEAD, MAX_COUNT
@@ -180,26 +179,26 @@ class Catalogue:
         with self._lock:
             self._changed.update(row for row in rows.tolist() if row in self._usages)
 
-    def usage_entries(self, rows: Rows) -> Entries:
+    def to_save(self, rows: Rows) -> Saved:
         """What is to be saved of these rows."""
         heads = np.frombuffer(b"".join(self.gather(rows, 0, bytes(HEAD.itemsize))), HEAD)
-        entries = np.zeros(len(rows), COUNTERS_ENTRY)
-        entries["kind"], entries["digest"], entries["seq"] = USED, heads["digest"], heads["seq"]
+        saved = np.zeros(len(rows), SAVED)
+        saved["kind"], saved["digest"], saved["seq"] = USED, heads["digest"], heads["seq"]
         with self._lock:
-            entries["used"] = self._table.at(self._table.positions(rows))["used"]
+            saved["used"] = self._table.at(self._table.positions(rows))["used"]
             usages = [self._usages.get(row, Usage()) for row in rows.tolist()]
         for name in ("hits", "accepted", "counts"):
             values = [getattr(usage, name) for usage in usages]
-            entries[name] = np.minimum(np.array(values, np.int64).reshape(entries[name].shape), MAX_COUNT)
-        return entries[entries["seq"] > 0]
+            saved[name] = np.minimum(np.array(values, np.int64).reshape(saved[name].shape), MAX_COUNT)
+        return saved[saved["seq"] > 0]
 
-    def restore(self, rows: Rows, entries: Entries, same_record: NDArray[np.bool_]) -> None:
+    def restore(self, rows: Rows, saved: Saved, same_record: NDArray[np.bool_]) -> None:
         """Takes in what was saved of these rows; the counts only where it is of the `same_record`."""
         with self._lock:
             used = self._table.entries["used"]
             positions = self._table.positions(rows)
-            used[positions] = np.maximum(used[positions], entries["used"])
-            columns = (rows, entries["hits"], entries["accepted"], entries["counts"], same_record)
+            used[positions] = np.maximum(used[positions], saved["used"])
+            columns = (rows, saved["hits"], saved["accepted"], saved["counts"], same_record)
             for row, hits, accepted, counts, same in zip(*(column.tolist() for column in columns), strict=True):
                 self._usages[row] = Usage(hits=hits, accepted=accepted, counts=tuple(counts) if same else NO_COUNTS)
 

@@ -24,7 +24,7 @@ NAME = "counters.journal"
 MAGIC = b"PDcount\n"
 SCHEMA = 1
 USED, TOTALS = 1, 2  # kinds of entries
-ENTRY = np.dtype(
+SAVED = np.dtype(
     [
         ("check", "<u4"),
         ("kind", "<u4"),
@@ -38,11 +38,11 @@ ENTRY = np.dtype(
 )
 SPARE = 4  # entries in the file for each that is needed
 SMALLEST = 64  # entries that are always allowed
-_TOTALS = np.dtype([("check", "<u4"), ("kind", "<u4"), ("numbers", "<u8", ((ENTRY.itemsize - 8) // 8,))])
+_TOTALS = np.dtype([("check", "<u4"), ("kind", "<u4"), ("numbers", "<u8", ((SAVED.itemsize - 8) // 8,))])
 _HEADER = struct.Struct("<8sII")  # magic, schema, CRC-32 of these two
 logger = logging.getLogger(__name__)
 
-Entries = NDArray[np.void]  # ENTRY [n]
+Saved = NDArray[np.void]  # SAVED [n]
 
 
 class Counters:
@@ -52,19 +52,19 @@ class Counters:
         self._path = folder / NAME
         self.num_bytes = 0
 
-    def open(self, *, read_only: bool) -> tuple[Entries, Totals]:
+    def open(self, *, read_only: bool) -> tuple[Saved, Totals]:
         """The last entry of each digest, and the totals; damaged entries are left out, and the file is mended.
 
         ValueError where the file is foreign or of a newer schema.
         """
         if not self._path.exists():
-            return np.zeros(0, ENTRY), Totals()
+            return np.zeros(0, SAVED), Totals()
         content = self._path.read_bytes()
         self.num_bytes = len(content)
-        num_entries = max(0, len(content) - _HEADER.size) // ENTRY.itemsize
-        entries = np.frombuffer(content[_HEADER.size :], ENTRY, num_entries)
-        raw = [content[start : start + ENTRY.itemsize] for start in range(_HEADER.size, len(content), ENTRY.itemsize)]
-        whole = np.array([len(entry) == ENTRY.itemsize and _is_whole(entry) for entry in raw], bool)
+        num_entries = max(0, len(content) - _HEADER.size) // SAVED.itemsize
+        entries = np.frombuffer(content[_HEADER.size :], SAVED, num_entries)
+        raw = [content[start : start + SAVED.itemsize] for start in range(_HEADER.size, len(content), SAVED.itemsize)]
+        whole = np.array([len(entry) == SAVED.itemsize and _is_whole(entry) for entry in raw], bool)
         self._check_header(content, any_whole=bool(whole.any()))
         entries = entries[whole[:num_entries]]
         totals = _read_totals(entries[entries["kind"] == TOTALS])
@@ -78,9 +78,9 @@ class Counters:
 
     def outgrown(self, num_changed: int, num_needed: int) -> bool:
         """Whether the file, with so many entries more, had far more than it needs: then it is time for `rewrite`."""
-        return self.num_bytes // ENTRY.itemsize + num_changed > SPARE * max(num_needed, SMALLEST)
+        return self.num_bytes // SAVED.itemsize + num_changed > SPARE * max(num_needed, SMALLEST)
 
-    def append(self, entries: Entries, totals: Totals) -> None:
+    def append(self, entries: Saved, totals: Totals) -> None:
         """Adds to the file; on return it is on the disk."""
         if not self.num_bytes:
             self.rewrite(entries, totals)
@@ -89,7 +89,7 @@ class Counters:
         disk.extend(self._path, self.num_bytes, content)
         self.num_bytes += len(content)
 
-    def rewrite(self, entries: Entries, totals: Totals) -> None:
+    def rewrite(self, entries: Saved, totals: Totals) -> None:
         """The file has only these from now on; on return it is on the disk."""
         content = _header() + _pack(entries, totals)
         disk.replace(self._path, content)
@@ -120,7 +120,7 @@ class Counters:
 
 def room(num_entries: int) -> int:
     """Bytes of a file with so many entries, and the totals."""
-    return _HEADER.size + (num_entries + 1) * ENTRY.itemsize
+    return _HEADER.size + (num_entries + 1) * SAVED.itemsize
 
 
 def _header() -> bytes:
@@ -128,13 +128,13 @@ def _header() -> bytes:
     return head + struct.pack("<I", crc32(head))
 
 
-def _pack(entries: Entries, totals: Totals) -> bytes:
+def _pack(entries: Saved, totals: Totals) -> bytes:
     last = np.zeros(1, _TOTALS)
     last["kind"] = TOTALS
     numbers = astuple(totals)
     last["numbers"][0, : len(numbers)] = numbers
     content = entries.tobytes() + last.tobytes()
-    checked = [content[start + 4 : start + ENTRY.itemsize] for start in range(0, len(content), ENTRY.itemsize)]
+    checked = [content[start + 4 : start + SAVED.itemsize] for start in range(0, len(content), SAVED.itemsize)]
     return b"".join(struct.pack("<I", crc32(entry)) + entry for entry in checked)
 
 
@@ -142,7 +142,7 @@ def _is_whole(entry: bytes) -> bool:
     return int.from_bytes(entry[:4], "little") == crc32(entry[4:])
 
 
-def _read_totals(entries: Entries) -> Totals:
+def _read_totals(entries: Saved) -> Totals:
     if not len(entries):
         return Totals()
     numbers = entries[-1:].view(_TOTALS)["numbers"][0].tolist()

@@ -163,9 +163,9 @@ class Shelf:
                 return
             try:
                 if anew:
-                    self.counters.rewrite(self.catalogue.usage_entries(needed), totals)
+                    self.counters.rewrite(self.catalogue.to_save(needed), totals)
                 else:
-                    self.counters.append(self.catalogue.usage_entries(changed), totals)
+                    self.counters.append(self.catalogue.to_save(changed), totals)
             except OSError:
                 self.catalogue.put_back(changed)
                 raise

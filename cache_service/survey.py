@@ -82,7 +82,7 @@ def last_used(shelf: Shelf, limit: int) -> list[UsedRecord]:
     """At most `limit` records of a shelf, the last used first."""
     entries = shelf.catalogue.live_entries()
     entries = entries[entries["used"].argsort(kind="stable")[::-1][:limit]]
-    uses = {bytes(use["digest"]): use for use in shelf.catalogue.usage_entries(entries["row"].copy())}
+    uses = {bytes(use["digest"]): use for use in shelf.catalogue.to_save(entries["row"].copy())}
     found = []
     for row, used in zip(entries["row"].tolist(), entries["used"].tolist(), strict=True):
         record = shelf.record(row)

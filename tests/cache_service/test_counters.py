@@ -9,7 +9,7 @@ from zlib import crc32
 import numpy as np
 import pytest
 
-from cache_service.counters import ENTRY, MAGIC, NAME, SMALLEST, SPARE, USED, Counters
+from cache_service.counters import MAGIC, NAME, SAVED, SMALLEST, SPARE, USED, Counters
 from cache_service.shelf import Shelf
 from cache_service.store import Store
 from cache_service.usage import Totals
@@ -19,7 +19,7 @@ TOTALS = Totals(lookups=5, hits=4, insertions=3, accepted=2, evictions=1)
 
 
 def entries(*numbers: int, hits: int = 1) -> np.ndarray:
-    made = np.zeros(len(numbers), ENTRY)
+    made = np.zeros(len(numbers), SAVED)
     made["kind"] = USED
     made["digest"] = np.array([digest_of(number) for number in numbers], "V16")
     made["seq"], made["used"], made["hits"] = numbers, 10, hits
@@ -54,7 +54,7 @@ def test_a_file_cut_anywhere_keeps_the_entries_that_are_whole(tmp_path: Path) ->
     content = path.read_bytes()
     for length in range(0, len(content), 3):
         path.write_bytes(content[:length])
-        num_whole = max(0, length - 16) // ENTRY.itemsize
+        num_whole = max(0, length - 16) // SAVED.itemsize
         _, hits, _ = open_counters(tmp_path)
         assert list(hits) == [digest_of(1), digest_of(2)][:num_whole]
         counters, *_ = open_counters(tmp_path)
@@ -71,7 +71,7 @@ def test_a_flipped_byte_loses_one_entry_at_most(tmp_path: Path) -> None:
         changed[position] ^= 1 << position % 8
         path.write_bytes(changed)
         _, hits, totals = open_counters(tmp_path)
-        hit = (position - 16) // ENTRY.itemsize
+        hit = (position - 16) // SAVED.itemsize
         assert (digest_of(1) in hits, digest_of(2) in hits, totals == TOTALS) == (hit != 0, hit != 1, hit != 2)
 
 
@@ -156,7 +156,7 @@ def test_the_file_does_not_grow_without_end(tmp_path: Path) -> None:
             for row in rows:
                 shelf.count(row, 0)
             store.flush()
-            assert shelf.counters.num_bytes <= 16 + ENTRY.itemsize * (SPARE * SMALLEST + 100)
+            assert shelf.counters.num_bytes <= 16 + SAVED.itemsize * (SPARE * SMALLEST + 100)
     with Store.open(tmp_path, budget_bytes=BUDGET) as store:
         assert [counts(store.shelf(NAMESPACE), number) for number in range(10)] == [[102, 1]] * 10
 
