@@ -19,6 +19,7 @@ from drafters.context import DrafterContext
 from drafters.registry import DrafterConfig
 from protos.draft_files import DraftFilesStatus
 from protos.interfaces import DrafterStatus
+from services.actors import RAY_NAMESPACE, RESTART_PAUSE_S
 from services.draft_files.configured import cached_part
 from services.drafter_service import DrafterService
 from services.free_port import free_port
@@ -26,8 +27,6 @@ from services.placement import Placement
 
 logger = logging.getLogger(__name__)
 
-NAMESPACE = "paradraft"
-RESTART_PAUSE_S = 1.0
 LOOK_EVERY_S = 1.0
 MAX_STALLS = 3
 ANSWER_S = 2.0
@@ -117,6 +116,6 @@ class DrafterSupervisor:
         # Ray remembers the name of a dead actor as long as its handles live: each actor has a name of its own.
         name = f"{self._name}-{next(self._generations)}"
         actor = ray.remote(DrafterService).options(
-            name=name, namespace=NAMESPACE, scheduling_strategy=strategy, **self._placement.drafter_options
+            name=name, namespace=RAY_NAMESPACE, scheduling_strategy=strategy, **self._placement.drafter_options
         )
         return actor.remote(self._config, self._context, self.address)

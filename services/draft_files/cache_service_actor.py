@@ -12,10 +12,10 @@ from pathlib import Path
 import ray
 from ray.exceptions import RayError
 
+from services.actors import RAY_NAMESPACE
 from services.draft_files.cache_server import CacheServer
 from services.draft_files.opening import DirectoryOptions, opened_pretriever
 
-NAMESPACE = "paradraft"
 RESOLVE_TIMEOUT_S = 10.0
 
 
@@ -82,7 +82,7 @@ def service_address(name: str) -> str:
     if not ray.is_initialized():
         raise ConnectionError(f"address 'ray:{name}' can only be found from a process on Ray; give host:port")
     try:
-        actor = ray.get_actor(name, namespace=NAMESPACE)
+        actor = ray.get_actor(name, namespace=RAY_NAMESPACE)
         node = ray.get_runtime_context().get_node_id()
         return str(ray.get(actor.address.remote(node), timeout=RESOLVE_TIMEOUT_S))
     except (ValueError, RayError) as error:  # ValueError: nobody has the name, or what the actor says of its directory

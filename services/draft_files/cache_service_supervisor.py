@@ -10,13 +10,13 @@ from typing import Any
 import ray
 from ray.exceptions import RayError
 
-from services.draft_files.cache_service_actor import NAMESPACE, CacheService
+from services.actors import RAY_NAMESPACE, RESTART_PAUSE_S
+from services.draft_files.cache_service_actor import CacheService
 from services.draft_files.opening import ON_RAY, DirectoryOptions, on_ray
 
 logger = logging.getLogger(__name__)
 
 HEAD = "node:__internal_head__"  # Ray's own name for the resource that only the head node has
-RESTART_PAUSE_S = 1.0
 PATIENCE_S = 15.0
 
 
@@ -68,7 +68,7 @@ class CacheServiceSupervisor:
             ray.remote(CacheService)
             .options(
                 name=name,
-                namespace=NAMESPACE,
+                namespace=RAY_NAMESPACE,
                 get_if_exists=True,
                 max_restarts=-1,
                 num_cpus=0,

@@ -21,9 +21,10 @@ from drafters.cached_config import CachedConfig
 from protos.draft_files import DraftFiles
 from protos.messages import Request
 from protos.sampling_params import SamplingParams
+from services.actors import RAY_NAMESPACE
 from services.config import AppArgs
 from services.draft_files import cache_service_supervisor
-from services.draft_files.cache_service_actor import NAMESPACE, CacheService, service_address
+from services.draft_files.cache_service_actor import CacheService, service_address
 from services.draft_files.cache_service_supervisor import CacheServiceSupervisor
 from services.draft_files.opening import DirectoryOptions, directory_options, on_ray, open_draft_files
 from services.placement import Machine, place
@@ -72,7 +73,7 @@ def owner() -> Any:
 
 
 def pid(options: DirectoryOptions) -> int:
-    actor = ray.get_actor(on_ray(options).removeprefix("ray:"), namespace=NAMESPACE)
+    actor = ray.get_actor(on_ray(options).removeprefix("ray:"), namespace=RAY_NAMESPACE)
     return int(ray.get(actor.ready.remote(options), timeout=30))
 
 
@@ -111,7 +112,7 @@ def test_one_service_outlives_its_death_and_its_owner(options: DirectoryOptions)
 def test_another_node_gets_a_port(options: DirectoryOptions) -> None:
     keeper = owner()
     address = ray.get(keeper.start.remote(options), timeout=60)
-    actor = ray.get_actor(address.removeprefix("ray:"), namespace=NAMESPACE)
+    actor = ray.get_actor(address.removeprefix("ray:"), namespace=RAY_NAMESPACE)
     here = service_address(address.removeprefix("ray:"))
     elsewhere = ray.get(actor.address.remote("another node"), timeout=30)
     assert here.startswith("unix:")

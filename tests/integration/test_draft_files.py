@@ -13,6 +13,7 @@ import httpx
 import pytest
 import ray
 
+from services.actors import RAY_NAMESPACE
 from tests.integration.conftest import KEY_A, KEY_B, Server, eventually
 from tests.integration.scrape import samples, value
 
@@ -50,7 +51,7 @@ def _found_again(server: Server, prompt: str, text: str) -> None:
 def _services() -> list[Any]:
     named = ray.util.list_named_actors(all_namespaces=True)
     names = [actor["name"] for actor in named if actor["name"].startswith("draft-files-")]
-    return [ray.get_actor(name, namespace="paradraft") for name in names]
+    return [ray.get_actor(name, namespace=RAY_NAMESPACE) for name in names]
 
 
 def test_what_was_answered_is_found_by_every_replica_and_by_its_tenant_alone(server: Server) -> None:
