@@ -6,6 +6,8 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
+UNNAMED = ".new"  # suffix of a file that has not got its name yet
+
 
 def extend(path: Path, end: int, content: bytes) -> None:
     """Writes at `end` of a file. OSError where that fails; then the file ends at `end` again, if the disk allows."""
@@ -32,9 +34,6 @@ def replace(path: Path, content: bytes) -> None:
         os.close(descriptor)
     unnamed.replace(path)
     sync_folder(path.parent)
-
-
-UNNAMED = ".new"  # suffix of a file that has not got its name yet
 
 
 def make_folder(folder: Path) -> None:
