@@ -62,6 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--shares", nargs="+", type=int, default=[0, 20, 40, 60, 80], help="of repeats, in per cent")
     parser.add_argument("--prompts", type=int, default=15, help="at each share")
     parser.add_argument("--max-tokens", type=int, default=40)
+    parser.add_argument("--restart", action="store_true", help="after the past: only what is on the disk is left of it")
     return parser
 
 
@@ -77,13 +78,13 @@ class _Race:
     def run(self, folder: Path, workload: Workload, tables: HitTables) -> dict[str, Namespace]:
         """The past, then the traffic of each share. The namespaces of those with draft files, which are closed."""
         with ExitStack() as stack:
-            sessions = {
-                name: stack.enter_context(FiledSession(self.target, CONTESTANTS[name], folder / name))
-                for name in self._names()
-            }
+            sessions = self._sessions(folder, stack)
             for name, session in sessions.items():
                 if name != PLAIN:
                     self._answer_past(name, session, workload.past)
+            if self.options.extra.restart:
+                stack.close()
+                sessions = self._sessions(folder, stack)
             by_kind: dict[Kind, dict[str, list[Answered]]] = {}
             for share, visits in workload.traffic.items():
                 where = {"repeats %": share}
@@ -95,6 +96,13 @@ class _Race:
             for kind in Kind:
                 tables.add(f"by kind of repeat, {self.dtype}", {"kind": kind.value}, by_kind.get(kind, {}))
             return {name: self._add_files(name, session) for name, session in sessions.items() if session.pretriever}
+
+    def _sessions(self, folder: Path, stack: ExitStack) -> dict[str, FiledSession]:
+        """One for each contestant, open until the stack is closed."""
+        return {
+            name: stack.enter_context(FiledSession(self.target, CONTESTANTS[name], folder / name))
+            for name in self._names()
+        }
 
     def reopen(self, name: str, directory: Path, namespace: Namespace) -> None:
         """What it takes to open the draft files that a contestant left."""
