@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from typing import Annotated
 
 import typer
@@ -11,7 +10,7 @@ from rich.console import Console
 from drafters.cached_config import CachedConfig
 from services.cli.cache_options import Directory
 from services.cli.failures import one_line_errors
-from services.cli.interruption import heed_stop_signals, ignore_stop_signals
+from services.cli.interruption import heed_stop_signals, ignore_stop_signals, wait_for_stop
 
 DEFAULTS = CachedConfig(draft_files="DIR")
 
@@ -70,8 +69,7 @@ def _serve(console: Console, keys: CachedConfig, address: str) -> None:
                 markup=False,
                 soft_wrap=True,
             )
-            while True:
-                signal.pause()
+            wait_for_stop()
         finally:
             ignore_stop_signals()
             server.stop()

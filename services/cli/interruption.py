@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import signal
+import time
+from typing import NoReturn
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+LOOK_EVERY_S = 0.5
 
 
 def heed_stop_signals() -> None:
@@ -12,6 +15,12 @@ def heed_stop_signals() -> None:
     for number in SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, signal.default_int_handler)
+
+
+def wait_for_stop() -> NoReturn:
+    """Sleeps until one of them comes, however many threads there are: pause() would miss what another of them took."""
+    while True:
+        time.sleep(LOOK_EVERY_S)
 
 
 def ignore_stop_signals() -> None:

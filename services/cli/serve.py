@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +10,7 @@ import typer
 from rich.console import Console
 
 from services.cli.failures import one_line_errors
-from services.cli.interruption import heed_stop_signals
+from services.cli.interruption import heed_stop_signals, wait_for_stop
 from services.cli.options import ModelArgument, app_flags, with_options
 from services.cli.values import merged
 from services.config import AppArgs
@@ -41,8 +40,7 @@ def serve(
             with deployed(args, say=say, verbose=verbose) as url:
                 status.stop()
                 _greet(console, args, url)
-                _wait()
-                status.start()
+                wait_for_stop()
     except KeyboardInterrupt:
         console.print("stopped")
 
@@ -59,8 +57,3 @@ def _greet(console: Console, args: AppArgs, url: str) -> None:
         markup=False,
         soft_wrap=True,
     )
-
-
-def _wait() -> None:
-    while True:
-        signal.pause()
