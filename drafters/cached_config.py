@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, fields
 
 from drafters.checks import check_number
 
 POOLINGS = ("none", "last", "recent", "mean")
+_OF_FEATURES = ("feature_layer", "min_similarity")
 OF_THE_FILES = ("budget_bytes", "tenant_budget_bytes", "min_similarity")  # decided by whoever opens the directory
 
 
@@ -44,12 +46,6 @@ class CachedConfig:
                 f"speculative_config: method cached needs draft_files, a directory, or address, that of a cache "
                 f"service, and not both; given are {self.draft_files!r} and {self.address!r}"
             )
-        for key in fields(self):
-            if self.address is not None and key.name in OF_THE_FILES and getattr(self, key.name) != key.default:
-                raise ValueError(
-                    f"speculative_config: {key.name} is {getattr(self, key.name)!r}, but the service at "
-                    f"{self.address!r} has its own; give it to `paradraft cache serve`"
-                )
         if self.pooling not in POOLINGS:
             raise ValueError(
                 f"speculative_config: pooling is {self.pooling!r}; it must be one of {', '.join(POOLINGS)}"
@@ -59,6 +55,15 @@ class CachedConfig:
         for name, low in (("tenant_budget_bytes", _LEAST_BYTES), ("feature_layer", 0)):
             if getattr(self, name) is not None:
                 check_number(name, getattr(self, name), int, low, 2**50)
+        if self.address is not None:
+            self._refuse(OF_THE_FILES, f"the service at {self.address!r} has its own; tell `paradraft cache serve`")
+        if self.pooling == "none":
+            self._refuse(_OF_FEATURES, "pooling 'none' makes no features; leave it out, or choose a pooling")
+
+    def _refuse(self, names: Collection[str], reason: str) -> None:
+        for key in fields(self):
+            if key.name in names and getattr(self, key.name) != key.default:
+                raise ValueError(f"speculative_config: {key.name} is {getattr(self, key.name)!r}, but {reason}")
 
 
 _LEAST_BYTES = 2**20

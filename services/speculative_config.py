@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import fields
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
 from drafters.registry import METHODS, DrafterConfig, names_of, parse_config, parts_of
+from services.draft_files.absolute import absolute
 from services.strict_model import StrictModel, suggestion
 
 TRANSPORT_KEYS = ("transport", "socket", "draft_timeout_s")  # that are not the method's own
@@ -19,7 +19,7 @@ TRANSPORT_KEYS = ("transport", "socket", "draft_timeout_s")  # that are not the 
 def joined_by_cached(given: Any, directory: str) -> dict[str, Any]:
     """What was given as `speculative_config`, in competition with draft files in a directory; these alone where it is
     none. ValueError where it has draft files already."""
-    cached = {"method": "cached", "draft_files": str(Path(directory).expanduser().absolute())}
+    cached = {"method": "cached", "draft_files": str(absolute(directory))}
     if given in (None, "none", "null", {}):
         return cached
     if isinstance(given, SpeculativeConfig):
@@ -40,8 +40,9 @@ def joined_by_cached(given: Any, directory: str) -> dict[str, Any]:
 
 def listed(mixed: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The drafters of method mixed by their keys. ValueError where they are no list of methods and their keys."""
-    drafters = mixed.get("drafters", ())
-    if not isinstance(drafters, list | tuple) or not all(isinstance(each, str | Mapping) for each in drafters):
+    drafters = mixed.get("drafters")
+    told = isinstance(drafters, list | tuple) and all(isinstance(each, str | Mapping) for each in drafters)
+    if not drafters or not told:
         raise ValueError(f"speculative_config: drafters is {drafters!r}; it must be a list of speculative_configs")
     return [{"method": each} if isinstance(each, str) else dict(each) for each in drafters]
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from drafters.cached_config import CachedConfig
 from protos.draft_files import DraftFiles
+from services.draft_files.absolute import absolute
 from services.draft_files.cache_client import GrpcDraftFiles
 from services.draft_files.local import LocalDraftFiles
 
@@ -36,7 +37,7 @@ def directory_options(keys: CachedConfig) -> DirectoryOptions | None:
     if keys.draft_files is None:
         return None
     return DirectoryOptions(
-        directory=str(Path(keys.draft_files).expanduser().absolute()),
+        directory=str(absolute(keys.draft_files)),
         budget_bytes=keys.budget_bytes,
         tenant_budget_bytes=keys.tenant_budget_bytes,
         min_similarity=keys.min_similarity,

@@ -225,6 +225,7 @@ def test_landmarks_read_bit_by_bit_are_those_read_at_once() -> None:
         ({"draft_files": "a", "pooling": "max"}, "'max'"),
         ({"draft_files": "a", "budget_bytes": 10}, "budget_bytes"),
         ({"draft_files": "a", "min_similarity": 2}, "min_similarity"),
+        ({"draft_files": "a", "pooling": "none", "feature_layer": 3}, "pooling 'none' makes no features"),
         ({"address": "a:1", "min_similarity": 0.5}, "the service at 'a:1' has its own"),
     ],
 )

@@ -75,6 +75,17 @@ def test_draft_files_compete_with_the_drafters_there_are(
     assert args.speculative_config == again.speculative_config
 
 
+@pytest.mark.parametrize("directory", ["a\0b", "~nobody-of-that-name/drafts"])
+def test_what_is_no_directory_is_named(directory: str) -> None:
+    with pytest.raises(ValidationError, match="give a directory"):
+        EngineArgs.model_validate({"draft_files": directory})
+
+
+def test_draft_files_beside_mixed_do_not_stand_in_for_its_drafters() -> None:
+    with pytest.raises(ValidationError, match="drafters"):
+        EngineArgs.model_validate({"draft_files": "/drafts", "speculative_config": {"method": "mixed"}})
+
+
 def test_draft_files_are_given_in_one_place() -> None:
     for given in (CACHED, {"method": "mixed", "drafters": ["suffix", CACHED]}):
         with pytest.raises(ValidationError, match=r"'/other'.*in one place"):
