@@ -56,7 +56,7 @@ def opened_pretriever(options: DirectoryOptions) -> Iterator[Pretriever]:
 
     directory = Path(options.directory)
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise ValueError(f"draft_files {options.directory!r} cannot be a directory: {error.strerror}") from error
     store = Store.open(directory, budget_bytes=options.budget_bytes, tenant_budget_bytes=options.tenant_budget_bytes)

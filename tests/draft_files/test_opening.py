@@ -36,6 +36,7 @@ def test_a_directory_keeps_what_was_added(tmp_path: Path) -> None:
             until(lambda: added(files))
             for _ in range(2):
                 assert paths(found(files, question(*TEXT)))[0][0] == AFTER
+    assert (tmp_path / "new" / "drafts").stat().st_mode & 0o077 == 0  # it holds the text of users
     with contextlib.closing(open_draft_files(config)) as files:
         [answer] = found(files, question(*TEXT))
         assert answer.hits[0].paths[0].count == 2
