@@ -15,11 +15,13 @@ from drafters.cached import CachedDrafter
 from drafters.cached_config import CachedConfig
 from drafters.context import DrafterContext
 from drafters.prefix_features import build_prefix_fusion
+from drafters.registry import build_drafter, build_fusion, parse_config
 from modeling.fingerprint import tokenizer_print
 from modeling.target import Target
 from protos.messages import Request, Tokens
 from services.draft_files.direct import DirectDraftFiles
 from services.transports.local import LocalDrafter
+from tests.exactness.learned import speculative_config
 from tests.exactness.rig import Reference, context_of
 from tests.fakes.queries import query, with_prompt
 from tests.fakes.running import Outcome, run
@@ -124,6 +126,23 @@ def test_the_same_requests_three_times_hit_from_the_second_on(reference: Referen
             ask_all(engine, requests, outcomes, suffix=f"-{turn}-")
             counts.append(accepted(engine))
     assert counts[0] < counts[1] <= counts[2] + 8
+
+
+def test_beside_learned_drafters_that_read_features_of_their_own(reference: Reference, tmp_path: Path) -> None:
+    target, requests, outcomes = reference
+    mixed = speculative_config("mixed", reference, tmp_path)
+    cached = {"method": "cached", "draft_files": str(tmp_path / "drafts")}
+    config = parse_config(mixed | {"drafters": [*mixed["drafters"], cached], "num_speculative_tokens": 16})
+    with Store.open(tmp_path / "drafts", budget_bytes=BUDGET) as store:
+        files = DirectDraftFiles(Pretriever(store, min_similarity=0.9))
+        told = replace(context(target), draft_files=files)
+        for turn in range(2):
+            engine = Engine(target, LIMITS, LocalDrafter(build_drafter(config, told)), build_fusion(config, told))
+            ask_all(engine, requests, outcomes, suffix=f"-{turn}-")
+            assert engine.stats().drafter.counters["errors"] == 0  # type: ignore[union-attr]
+            from_files = engine.stats().speculation.sources.get("cached", 0)
+        files.check()
+    assert from_files > len(requests)
 
 
 def test_damaged_files_leave_the_text(reference: Reference, tmp_path: Path) -> None:
