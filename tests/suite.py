@@ -1,6 +1,7 @@
-"""All tests as two pytest processes at once: those that start a cluster mostly wait, and the others compute.
+"""All tests as two pytest processes at once, of about the same length.
 
-`python -m tests.suite`. Each cluster stays in the one process that started it, its tests in their order.
+`python -m tests.suite`. All that starts a cluster is in one of them: it mostly waits, so there is more beside it. Each
+cluster stays in the process that started it, its tests in their order.
 """
 
 from __future__ import annotations
@@ -11,8 +12,11 @@ import sys
 import tempfile
 from collections.abc import Sequence
 
-CLUSTERS = [sys.executable, "-m", "pytest", "-m", "ray", "-p", "no:cacheprovider"]  # the others' process keeps it
-OTHERS = [sys.executable, "-m", "pytest", "-m", "not ray"]
+FOLDERS = [
+    f"tests/{name}" for name in ("benchmarks", "cache_service", "cli", "draft_files", "integration", "transports")
+]
+CLUSTERS = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *FOLDERS]  # the others' process keeps the cache
+OTHERS = [sys.executable, "-m", "pytest", "tests", *(f"--ignore={folder}" for folder in FOLDERS)]
 STOPPING = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -41,6 +45,6 @@ def run_at_once(shown: Sequence[str], kept: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.stdout.write("Tests that start a cluster run beside the others; what they print comes last.\n")
+    sys.stdout.write("Two processes at once; what the one prints that starts clusters comes last.\n")
     sys.stdout.flush()
     sys.exit(run_at_once(OTHERS, CLUSTERS))

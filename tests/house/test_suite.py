@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.house.sources import ROOT
-from tests.suite import run_at_once
+from tests.suite import FOLDERS, run_at_once
 
 
 def python(code: str) -> list[str]:
@@ -51,3 +51,11 @@ def test_a_signal_lets_both_clean_up(number: signal.Signals, tmp_path: Path) -> 
     both.send_signal(number)
     assert both.wait(timeout=30) != 0
     assert len(list(tmp_path.glob("*.ended"))) == 2
+
+
+def test_all_that_starts_a_cluster_is_in_one_process() -> None:
+    starting = [path for path in (ROOT / "tests").rglob("test_*.py") if "pytest.mark.ray" in path.read_text()]
+    here = Path(__file__).resolve()
+    folders = {f"tests/{path.relative_to(ROOT / 'tests').parts[0]}" for path in starting if path.resolve() != here}
+    assert folders <= set(FOLDERS)
+    assert all((ROOT / folder).is_dir() for folder in FOLDERS)
