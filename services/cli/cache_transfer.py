@@ -47,9 +47,8 @@ def export(
         shelves = [shelf for shelf in store.shelves() if shelf.namespace in wanted]
         with LotBar(console, "records", sum(map(len, shelves))) as bar:
             count = write_archive(file, shelves, bar.saw)
-    console.print(
-        f"{count:,} records of {len(wanted)} namespaces in {file}, {size(file.stat().st_size)}", soft_wrap=True
-    )
+    counted = "1 namespace" if len(wanted) == 1 else f"{len(wanted)} namespaces"
+    console.print(f"{count:,} records of {counted} in {file}, {size(file.stat().st_size)}", soft_wrap=True)
 
 
 IMPORT_HELP = {

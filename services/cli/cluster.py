@@ -67,6 +67,10 @@ def _connect(*, own: bool, verbose: bool) -> None:
         if own or "RAY_AUTH_MODE" in os.environ:
             raise
         raise RuntimeError(f"{error}; if the cluster asks for a token, set RAY_AUTH_MODE=token") from error
+    except Exception as error:
+        if type(error) is not Exception:  # Ray's own way to say that its node was not up within 30 s
+            raise
+        raise RuntimeError(f"Ray did not start: {error} A busy machine is often why; try again") from error
     heed_stop_signals()  # Ray has put a handler of its own there, which aborts the process
     logging.getLogger("ray.serve").setLevel(level)
 
