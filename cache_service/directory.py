@@ -23,7 +23,8 @@ def folders(directory: Path) -> dict[Path, Namespace]:
     away meanwhile: see `retried`.
     """
     if not directory.is_dir():
-        raise ValueError(f"{directory} is not a directory of draft files: give one that a server or `build` has made")
+        what = "is no directory" if directory.exists() else "does not exist"
+        raise ValueError(f"{directory} {what}: give a directory of draft files, as a server or `build` makes it")
     found = {}
     for folder in sorted(path for path in directory.iterdir() if path.is_dir()):
         namespace = next(filter(None, map(Segment.namespace_of, segment_paths(folder))), None)

@@ -46,9 +46,13 @@ def serve(
 
 
 def _greet(console: Console, args: AppArgs, url: str) -> None:
+    from services.draft_files.configured import cached_part  # gRPC
+
     body = {"model": args.public_name, "messages": [{"role": "user", "content": "Why is the sky blue?"}]}
     key = "-H 'Authorization: Bearer YOUR_KEY' " if args.needs_key else ""
     drafts = f"drafts by {args.speculative_config.method}" if args.speculative_config else "no drafts"
+    part = cached_part(args.speculative_config.drafter) if args.speculative_config else None
+    drafts += f", draft files at {part.draft_files or part.address}" if part else ""
     console.print(
         f"[bold green]ready[/] {args.public_name} at [bold]{url}/v1[/], {drafts}; Ctrl-C stops it", soft_wrap=True
     )

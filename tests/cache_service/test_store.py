@@ -89,7 +89,7 @@ def test_a_reader_beside_the_writer_sees_what_is_stored_and_changes_nothing(tmp_
 
 
 def test_a_reader_needs_a_directory(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="nowhere is not a directory of draft files"):
+    with pytest.raises(ValueError, match="nowhere does not exist"):
         Store.open(tmp_path / "nowhere", budget_bytes=BUDGET, read_only=True)
 
 

@@ -106,10 +106,10 @@ def test_prune_keeps_what_is_young(paradraft: Call, files: Path) -> None:
 
 
 MISTAKES = [
-    (["ls", "nowhere"], "nowhere is not a directory of draft files"),
-    (["inspect", "nowhere"], "nowhere is not a directory of draft files"),
+    (["ls", "nowhere"], "nowhere does not exist"),
+    (["inspect", "nowhere"], "nowhere does not exist"),
     (["inspect", "FILES", "--namespace", "zz"], "'zz' is no namespace in"),
-    (["prune", "nowhere", "--tenant", "a"], "nowhere is not a directory of draft files"),
+    (["prune", "nowhere", "--tenant", "a"], "nowhere does not exist"),
     (["prune", "FILES"], "nothing says what to delete; give --budget-bytes"),
     (["prune", "FILES", "--older-than", "soon"], "--older-than 'soon' is no age; it looks like"),
     (["export", "FILES", "FILES"], "is a folder; give the name of a file"),

@@ -196,7 +196,7 @@ MISTAKES = [
     (["--prompts", "PROMPTS", "--budget-bytes", "0"], "budget_bytes is 0"),
     (["--prompts", "PROMPTS", "--author", "eagle3", "--max-tokens", "9"], "--max-tokens is of answers"),
     (["--prompts", "PROMPTS", "--temperature", "0.5"], "--temperature is 0.5, but the first path is the likeliest"),
-    (["--warm-from", "ab"], "is not a directory of draft files"),
+    (["--warm-from", "ab"], "give a directory of draft files"),
 ]
 
 
