@@ -161,6 +161,8 @@ def test_damaged_files_leave_the_text(reference: Reference, tmp_path: Path) -> N
 def test_files_of_another_namespace_are_not_touched(other: str, reference: Reference, tmp_path: Path) -> None:
     """Cases R5 and Z6: first nothing is found, then each finds its own."""
     target, requests, outcomes = reference
+    if target.dtype.itemsize == 2:
+        pytest.skip("what keeps namespaces apart knows no dtype")
     requests = requests[:3]
     prepare(target, tmp_path, {r.prompt_ids: [tuple(outcomes[r.request_id].tokens)] for r in requests})
     told = context(target)
