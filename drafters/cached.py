@@ -77,13 +77,7 @@ class _State:
         """Tells the table what became of the last guesses; how many of them came true, one after the other."""
         if len(self.text) <= self.guessed_at:
             return 0
-        committed = self.text[self.guessed_at :]
-        self.guesses.judge(committed, self.table)
-        lived = 0
-        for guess, token in zip(self.guesses.tokens, committed, strict=False):
-            if guess != token:
-                break
-            lived += 1
+        lived = self.guesses.judge(self.text[self.guessed_at :], self.table)
         self.guesses = Chain()
         return lived
 

@@ -25,12 +25,15 @@ class Chain:
     rows: list[int] = field(default_factory=list)
     survival: list[float] = field(default_factory=list)
 
-    def judge(self, committed: Sequence[int], table: SurvivalTable) -> None:
-        """Tells the table which of the guesses came true, up to the first that did not."""
+    def judge(self, committed: Sequence[int], table: SurvivalTable) -> int:
+        """Tells the table which of the guesses came true, up to the first that did not; how many did."""
+        lived = 0
         for row, guess, token in zip(self.rows, self.tokens, committed, strict=False):
             table.observe(row, hit=guess == token)
             if guess != token:
                 break
+            lived += 1
+        return lived
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
