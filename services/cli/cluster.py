@@ -23,6 +23,8 @@ APP_NAME = "paradraft"
 ROUTE_PREFIX = "/"
 EVERY_INTERFACE = frozenset({"0.0.0.0", ""})  # noqa: S104
 FIRST_ANSWER_TIMEOUT_S = 120.0
+# Ray's own default is 15, at which a verifier gets next to nothing of a core that anything else computes on.
+WORKER_NICENESS = "0"
 
 
 @contextmanager
@@ -56,6 +58,7 @@ def deployed(args: AppArgs, *, say: Callable[[str], None], verbose: bool) -> Ite
 
 def _connect(*, own: bool, verbose: bool) -> None:
     level = logging.INFO if verbose else logging.ERROR
+    os.environ.setdefault("RAY_worker_niceness", WORKER_NICENESS)
     try:
         ray.init(
             address="local" if own else None,

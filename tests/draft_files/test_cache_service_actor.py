@@ -18,19 +18,23 @@ import ray
 
 from benchmarks.harness.tiny import save_tiny
 from drafters.cached_config import CachedConfig
+from drafters.registry import DrafterConfig
 from protos.draft_files import DraftFiles
 from protos.messages import Request
 from protos.sampling_params import SamplingParams
+from services import verifier_assembly
 from services.actors import RAY_NAMESPACE
 from services.config import AppArgs
 from services.draft_files import cache_service_supervisor
 from services.draft_files.cache_service_actor import CacheService, service_address
 from services.draft_files.cache_service_supervisor import CacheServiceSupervisor
+from services.draft_files.configured import configured_draft_files
 from services.draft_files.opening import DirectoryOptions, directory_options, on_ray, open_draft_files
 from services.placement import Machine, place
 from services.verifier_assembly import assemble
 from tests.draft_files.rounds import found, paths, until
 from tests.fakes.draft_files import continuation, question
+from tests.fakes.patient_draft_files import PatientDraftFiles
 
 pytestmark = pytest.mark.ray
 
@@ -145,7 +149,15 @@ def test_a_directory_in_use_is_refused_until_it_is_free(options: DirectoryOption
     ray.kill(keeper)
 
 
-async def test_drafters_in_the_processes_of_two_verifiers_share_it(options: DirectoryOptions, tmp_path: Path) -> None:
+async def test_drafters_in_the_processes_of_two_verifiers_share_it(
+    options: DirectoryOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def patient(config: DrafterConfig) -> DraftFiles:
+        files = configured_draft_files(config)
+        assert files is not None
+        return PatientDraftFiles(files)
+
+    monkeypatch.setattr(verifier_assembly, "configured_draft_files", patient)
     speculative = {"method": "cached", "transport": "local", "pooling": "none", "draft_files": options.directory}
     bounds = {"model": str(save_tiny(tmp_path / "tiny")), "device": "cpu", "max_num_seqs": 1, "max_model_len": 64}
     args = AppArgs.model_validate(bounds | {"speculative_config": speculative})
@@ -155,13 +167,12 @@ async def test_drafters_in_the_processes_of_two_verifiers_share_it(options: Dire
     for verifier in verifiers:
         files = verifier.drafting.files
         assert files is not None
-        until(lambda: files.status().up)  # noqa: B023
         request = Request(request_id="r", prompt_ids=(5, 6, 7, 8, 9), params=params)
         assert [outcome async for outcome in verifier.service.generate([request])]
         await asyncio.to_thread(until, lambda: files.status().counters["additions"] > 0)  # noqa: B023
     accepted = [verifier.service._loop.stats().speculation.accepted for verifier in verifiers]
     assert accepted[0] == 0
-    assert accepted[1] > 0  # how many depends on when the findings come
+    assert accepted[1] > 12
     for verifier in verifiers:
         verifier.shutdown()
 

@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 import ray
+from ray import serve
 
 from tests.integration.conftest import KEY_A, MODEL, Server, eventually
 from tests.integration.scrape import samples, value
@@ -32,6 +33,10 @@ def _actors(prefix: str) -> list[Any]:
         for actor in named
         if actor["name"].startswith(prefix)
     ]
+
+
+def _healthy(name: str) -> bool:
+    return serve.status().applications[name].deployments["Verifier"].status == "HEALTHY"
 
 
 def _stream(server: Server, base: str, body: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -94,3 +99,5 @@ def test_a_verifier_that_dies_fails_its_requests_and_is_replaced(server: Server)
     assert told <= {200, 503}
     answer = server.post("/v1/completions", body | {"max_tokens": 4}, base=server.two)
     assert answer.json()["usage"]["completion_tokens"] == 4
+    # Both are back before the next test, which may time something.
+    assert eventually(lambda: _healthy("two"), within_s=90)

@@ -39,9 +39,11 @@ def _waiting(server: Server) -> float:
     return value(server, "vllm:num_requests_waiting")
 
 
-def _assert_idle_soon(server: Server) -> None:
-    # Far sooner than the answer would have ended by itself; how soon is the machine's affair.
+def _assert_idle_within_a_second(server: Server) -> None:
+    began = time.monotonic()
     assert eventually(lambda: _running(server) + _waiting(server) == 0, within_s=10)
+    # The engine's step and the scrape itself are in this; a busy machine gets some grace.
+    assert time.monotonic() - began < 2
     assert value(server, "vllm:kv_cache_usage_perc") == 0
 
 
@@ -51,7 +53,7 @@ def test_a_client_that_leaves_frees_its_slot(server: Server, stream: bool) -> No
     connection = _open(server, stream=stream)
     assert eventually(lambda: _running(server) == 1, within_s=20)
     connection.close()
-    _assert_idle_soon(server)
+    _assert_idle_within_a_second(server)
 
 
 def test_curl_that_times_out_frees_its_slot(server: Server) -> None:
@@ -59,7 +61,7 @@ def test_curl_that_times_out_frees_its_slot(server: Server) -> None:
     command = ["curl", "-sS", "-m", "2", f"{server.base}/v1/completions", "-H", f"Authorization: Bearer {KEY_A}"]
     ended = subprocess.run([*command, "-d", json.dumps(LONG)], capture_output=True, check=False, timeout=30)
     assert ended.returncode == 28
-    _assert_idle_soon(server)
+    _assert_idle_within_a_second(server)
 
 
 def test_a_full_queue_is_a_429_and_leaving_it_makes_room(server: Server) -> None:
@@ -68,7 +70,7 @@ def test_a_full_queue_is_a_429_and_leaving_it_makes_room(server: Server) -> None
         for count in range(1, SLOTS + QUEUE + 1):
             connections.append(_open(server, stream=True))
             assert eventually(lambda: _running(server) + _waiting(server) == count, within_s=20)  # noqa: B023
-        assert eventually(lambda: (_running(server), _waiting(server)) == (SLOTS, QUEUE), within_s=20)
+        assert eventually(lambda: (_running(server), _waiting(server)) == (SLOTS, QUEUE), within_s=2)
         for stream in (False, True):
             refused = server.post("/v1/completions", LONG | {"stream": stream})
             assert refused.status_code == 429
@@ -80,7 +82,7 @@ def test_a_full_queue_is_a_429_and_leaving_it_makes_room(server: Server) -> None
     finally:
         for connection in connections:
             connection.close()
-    _assert_idle_soon(server)
+    _assert_idle_within_a_second(server)
 
 
 def test_leaving_often_leaves_nothing_behind(server: Server) -> None:
