@@ -6,7 +6,6 @@ import os
 
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # before torch: waiting threads must not burn the cores
 os.environ.setdefault("RAY_AUTH_MODE", "disabled")
-os.environ.setdefault("RAY_worker_niceness", "0")  # Ray's own 15 starves them while other tests compute
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 from functools import cache

@@ -18,13 +18,12 @@ from services.app import application, cluster
 from services.cli.interruption import heed_stop_signals, ignore_stop_signals
 from services.config import AppArgs
 from services.free_port import free_port
+from services.local_ray import start_ray
 
 APP_NAME = "paradraft"
 ROUTE_PREFIX = "/"
 EVERY_INTERFACE = frozenset({"0.0.0.0", ""})  # noqa: S104
 FIRST_ANSWER_TIMEOUT_S = 120.0
-# Ray's own default is 15, at which a verifier gets next to nothing of a core that anything else computes on.
-WORKER_NICENESS = "0"
 
 
 @contextmanager
@@ -58,22 +57,15 @@ def deployed(args: AppArgs, *, say: Callable[[str], None], verbose: bool) -> Ite
 
 def _connect(*, own: bool, verbose: bool) -> None:
     level = logging.INFO if verbose else logging.ERROR
-    os.environ.setdefault("RAY_worker_niceness", WORKER_NICENESS)
-    try:
-        ray.init(
-            address="local" if own else None,
-            include_dashboard=False if own else None,
-            log_to_driver=verbose,
-            logging_level=level,
-        )
-    except (ConnectionError, RuntimeError) as error:
-        if own or "RAY_AUTH_MODE" in os.environ:
-            raise
-        raise RuntimeError(f"{error}; if the cluster asks for a token, set RAY_AUTH_MODE=token") from error
-    except Exception as error:
-        if type(error) is not Exception:  # Ray's own way to say that its node was not up within 30 s
-            raise
-        raise RuntimeError(f"Ray did not start: {error} A busy machine is often why; try again") from error
+    if own:
+        start_ray(address="local", include_dashboard=False, log_to_driver=verbose, logging_level=level)
+    else:
+        try:
+            ray.init(log_to_driver=verbose, logging_level=level)
+        except (ConnectionError, RuntimeError) as error:
+            if "RAY_AUTH_MODE" in os.environ:
+                raise
+            raise RuntimeError(f"{error}; if the cluster asks for a token, set RAY_AUTH_MODE=token") from error
     heed_stop_signals()  # Ray has put a handler of its own there, which aborts the process
     logging.getLogger("ray.serve").setLevel(level)
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +13,7 @@ from ray import serve
 
 from services.free_port import free_port
 from tests.cli.serving import PARADRAFT, SMALL, START_TIMEOUT_S, STOP_TIMEOUT_S, started, wait_until
+from tests.own_ray import own_ray
 
 pytestmark = pytest.mark.ray
 
@@ -22,15 +21,9 @@ pytestmark = pytest.mark.ray
 @pytest.fixture
 def cluster(environment: dict[str, str]) -> Iterator[dict[str, str]]:
     """The environment of a user of a running Ray."""
-    ray_dir = tempfile.mkdtemp(prefix="pd-ray-", dir="/tmp")  # Ray's sockets need a short path
-    size = 128 * 2**20
-    ray.init(num_cpus=2, include_dashboard=False, object_store_memory=size, _temp_dir=ray_dir, log_to_driver=False)
-    try:
+    with own_ray(num_cpus=2):
         yield environment | {"RAY_ADDRESS": ray.get_runtime_context().gcs_address}
-    finally:
         serve.shutdown()
-        ray.shutdown()
-        shutil.rmtree(ray_dir, ignore_errors=True)
 
 
 def refused(model: str, cluster: dict[str, str], *options: str) -> str:

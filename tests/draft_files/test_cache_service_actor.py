@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import shutil
 import signal
 import tempfile
 from collections.abc import Iterator
@@ -35,6 +34,7 @@ from services.verifier_assembly import assemble
 from tests.draft_files.rounds import found, paths, until
 from tests.fakes.draft_files import continuation, question
 from tests.fakes.patient_draft_files import PatientDraftFiles
+from tests.own_ray import own_ray
 
 pytestmark = pytest.mark.ray
 
@@ -53,16 +53,8 @@ class Owner:
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[None]:
-    ray_dir = tempfile.mkdtemp(prefix="pd-ray-", dir="/tmp")  # Ray's sockets need a short path
-    size = 128 * 2**20
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TMPDIR", ray_dir)  # of the actors, which leave their sockets there
-        ray.init(num_cpus=1, include_dashboard=False, object_store_memory=size, _temp_dir=ray_dir, log_to_driver=False)
-        try:
-            yield
-        finally:
-            ray.shutdown()
-            shutil.rmtree(ray_dir, ignore_errors=True)
+    with own_ray(num_cpus=1):
+        yield
 
 
 @pytest.fixture

@@ -7,11 +7,9 @@ replicas, for what shows only there, and for what kills a replica; `files` is su
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -26,6 +24,7 @@ import yaml
 
 from benchmarks.harness.tiny import save_tiny
 from services.free_port import free_port
+from tests.own_ray import own_ray
 
 MODEL = "smollm2-135m"
 KEY_A, KEY_B = "key-of-a", "key-of-b"
@@ -55,33 +54,20 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     port = free_port("127.0.0.1")
     config = tmp_path_factory.mktemp("config") / "config.yaml"
     config.write_text(yaml.safe_dump(_config(port, str(tiny), str(tmp_path_factory.mktemp("drafts")))))
-    ray_dir = tempfile.mkdtemp(prefix="pd-ray-", dir="/tmp")  # Ray's sockets need a short path
-    patch = pytest.MonkeyPatch()
-    patch.setenv("TMPDIR", ray_dir)  # of the actors, which are killed and leave their sockets there
     os.environ.pop("RAY_ADDRESS", None)
     os.environ.update(RAY_AUTH_MODE="disabled", RAY_USAGE_STATS_ENABLED="0", OMP_WAIT_POLICY="passive")
-    ray.init(
-        num_cpus=6,
-        include_dashboard=False,
-        object_store_memory=128 * 2**20,
-        _temp_dir=ray_dir,
-        log_to_driver=False,
-        namespace="tests",
-    )
-    address = ray.get_runtime_context().gcs_address
-    serve = str(Path(sys.executable).with_name("serve"))
-    process = subprocess.Popen([serve, "run", "--address", address, str(config)], cwd=Path(__file__).parents[2])
-    try:
-        base = f"http://127.0.0.1:{port}"
-        running = Server(base=base, two=f"{base}/two", files=f"{base}/files")
-        _wait_until_up(running, process)
-        yield running
-    finally:
-        process.send_signal(signal.SIGINT)
-        process.wait(timeout=60)
-        ray.shutdown()
-        patch.undo()
-        shutil.rmtree(ray_dir, ignore_errors=True)
+    with own_ray(num_cpus=6, namespace="tests"):
+        address = ray.get_runtime_context().gcs_address
+        command = [str(Path(sys.executable).with_name("serve")), "run", "--address", address, str(config)]
+        process = subprocess.Popen(command, cwd=Path(__file__).parents[2])
+        try:
+            base = f"http://127.0.0.1:{port}"
+            running = Server(base=base, two=f"{base}/two", files=f"{base}/files")
+            _wait_until_up(running, process)
+            yield running
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.wait(timeout=60)
 
 
 @pytest.fixture(scope="package")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import tempfile
 import threading
 import time
@@ -28,6 +27,7 @@ from services.transports.grpc_client import GrpcDrafter
 from services.transports.grpc_server import DraftServer
 from tests.fakes.queries import query
 from tests.fakes.scripted import oracle
+from tests.own_ray import own_ray
 from tests.transports.rounds import ANSWER, PROMPT
 
 pytestmark = pytest.mark.ray
@@ -104,15 +104,9 @@ class Owner:
 
 @pytest.fixture
 def owner() -> Iterator[Any]:
-    ray_dir = tempfile.mkdtemp(prefix="pd-ray-", dir="/tmp")  # Ray's sockets need a short path
-    size = 128 * 2**20
-    ray.init(num_cpus=1, include_dashboard=False, object_store_memory=size, _temp_dir=ray_dir, log_to_driver=False)
-    try:
+    with own_ray(num_cpus=1):
         strategy = PlacementGroupSchedulingStrategy(placement_group([BUNDLE]), 0)
         yield ray.remote(Owner).options(num_cpus=1, scheduling_strategy=strategy).remote()
-    finally:
-        ray.shutdown()
-        shutil.rmtree(ray_dir, ignore_errors=True)
 
 
 @pytest.mark.parametrize("socket", ["unix", "tcp"])
