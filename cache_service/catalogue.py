@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from threading import Lock
 
 import numpy as np
@@ -135,16 +135,16 @@ class Catalogue:
         places = zip(entries["segment"].tolist(), starts, there.tolist(), strict=True)
         return [views[number][start : start + size] if known else blank for number, start, known in places]
 
-    def use(self, row: int, change: Callable[[Usage], None]) -> bool:
-        """Notes that a record was used just now; False where the row is dead."""
+    def use(self, rows: Sequence[int], change: Callable[[Usage], None]) -> int:
+        """Notes that records were used just now; how many of the rows have one."""
         with self._lock:
-            position = self._table.position(row)
-            if position is None:
-                return False
-            change(self._usages.setdefault(row, Usage()))
-            self._table.entries["used"][position] = self._clock.tick()
-            self._changed.add(row)
-        return True
+            living = {row: position for row in rows if (position := self._table.position(row)) is not None}
+            used, now = self._table.entries["used"], self._clock.tick()
+            for row, position in living.items():
+                change(self._usages.setdefault(row, Usage()))
+                used[position] = now
+            self._changed.update(living)
+        return len(living)
 
     def inherit(self, row: int, older: int) -> None:
         """What is known of `older` is true of `row`, but for the counts of its paths."""

@@ -136,12 +136,10 @@ class Pretriever:
     def _look_up(self, question: Question) -> Findings:
         searched = self._searched_of(question.namespace)
         found = searched.index.search(question.prefix, _unit(question.prefix, question.namespace))
-        hits = []
-        for one in found:
-            record = searched.shelf.record(one.row)
-            if record is not None:  # it may have had to make room meanwhile
-                searched.shelf.touch(one.row, hits=1)
-                hits.append(_hit(record, one))
+        records = [(one, searched.shelf.record(one.row)) for one in found]
+        hits = [_hit(record, one) for one, record in records if record is not None]  # else it made room meanwhile
+        if found:
+            searched.shelf.touch(*(one.row for one in found), hits=1)
         return Findings(request_id=question.request_id, length=question.prefix.length, hits=tuple(hits))
 
     def _add(self, searched: _Searched, items: Sequence[tuple[Continuation, Unit | None]]) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from threading import Lock, RLock
 from typing import Protocol
@@ -53,7 +54,8 @@ class Shelf:
         self.catalogue = Catalogue(self.segments, keeper.clock)
         self.counters = Counters(folder)
         self._keeper = keeper
-        self._totals = self._saved = Totals()
+        self._tally: Counter[str] = Counter()
+        self._saved = Totals()
         self._counting = Lock()
         if folder.exists():
             self._open()
@@ -75,7 +77,7 @@ class Shelf:
     @property
     def totals(self) -> Totals:
         """Until now."""
-        return self._totals
+        return Totals(**self._tally)
 
     def append(self, records: Sequence[Record]) -> list[int]:
         """Their rows, once they are on the disk. A record whose digest is known takes the place of the older one.
@@ -135,17 +137,17 @@ class Shelf:
         content = self.catalogue.gather(rows, FEATURE_AT, bytes(2 * width), needs="featured")
         return np.frombuffer(b"".join(content), "<f2").reshape(len(rows), width)
 
-    def touch(self, row: int, *, hits: int = 0, accepted: int = 0) -> None:
-        """The record was used just now: it was found `hits` times, and `accepted` drafted tokens came from it.
+    def touch(self, *rows: int, hits: int = 0, accepted: int = 0) -> None:
+        """Each record was used just now: it was found `hits` times, and `accepted` drafted tokens came from it.
 
-        Nothing where the row is dead.
+        Nothing where a row is dead.
         """
-        if self.catalogue.use(row, lambda usage: usage.add(hits=hits, accepted=accepted)):
-            self._total(accepted=accepted)
+        num_used = self.catalogue.use(rows, lambda usage: usage.add(hits=hits, accepted=accepted))
+        self._total(accepted=num_used * accepted)
 
     def count(self, row: int, path_index: int) -> None:
         """One more text went on by this path of `record(row)`. Nothing where the row is dead."""
-        self.catalogue.use(row, lambda usage: usage.count(path_index))
+        self.catalogue.use((row,), lambda usage: usage.count(path_index))
 
     def tally(self, *, lookups: int, hits: int) -> None:
         """So many questions were asked, and so many of them found anything."""
@@ -158,7 +160,7 @@ class Shelf:
             num_changed, needed = self.catalogue.num_changed(), self.catalogue.used()
             anew = self.counters.outgrown(num_changed, len(needed))
             self._keeper.make_room(self.namespace, room(len(needed) if anew else num_changed))
-            totals, changed = self._totals, self.catalogue.take_changed()
+            totals, changed = self.totals, self.catalogue.take_changed()
             if not len(self) or not (len(changed) or totals != self._saved):
                 return
             try:
@@ -184,8 +186,8 @@ class Shelf:
         entries, heads = entries[kept], heads[kept]
         entries["used"] = heads["seq"]
         rows = self.catalogue.append(entries, heads["digest"])
-        used, self._totals = self.counters.open(read_only=read_only)
-        self._saved = self._totals
+        used, self._saved = self.counters.open(read_only=read_only)
+        self._tally.update(asdict(self._saved))
         found = match(used["digest"], heads["digest"])
         used, found = used[found >= 0], found[found >= 0]
         self.catalogue.restore(rows[found], used, used["seq"] == heads["seq"][found])
@@ -194,7 +196,7 @@ class Shelf:
 
     def _total(self, **more: int) -> None:
         with self._counting:
-            self._totals = replace(self._totals, **{name: getattr(self._totals, name) + n for name, n in more.items()})
+            self._tally.update(more)
 
     def _encode(self, record: Record) -> bytes:
         width = self.namespace.width
