@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import grpc
 
-FIRST_BACKOFF_S = 0.05  # before a stream that was lost is opened again; doubled while that brings nothing
-LONGEST_BACKOFF_S = 2.0
 _FRAME_BYTES = 1024  # at most, around what a message carries
 
 Options = list[tuple[str, int]]

@@ -223,7 +223,7 @@ def test_an_unreadable_answer_costs_the_stream_alone(misbehaving: Misbehaving, d
     client = dial(address)
     assert client.wait_until_up(30)
     client.ask([question(1)])
-    until(lambda: "the service sent what cannot be read: findings[0].hits[0].digest" in client.status().reason)
+    until(lambda: "the server sent what cannot be read: findings[0].hits[0].digest" in client.status().reason)
     assert client.answers() == []
     misbehaving.answer = cache_pb2.Answers(findings=[cache_pb2.Findings(request_id="r", length=1)])
     until(lambda: (client.ask([question(1)]), bool(client.answers()))[1])  # what goes with the old stream is lost
