@@ -7,7 +7,6 @@ them. A text's own continuations are added once it has ended, so that nothing is
 from __future__ import annotations
 
 from array import array
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -16,6 +15,7 @@ from drafters.cached_config import CachedConfig
 from drafters.chains import no_draft, whole
 from drafters.context import DrafterContext
 from drafters.landmarks import Landmarks
+from drafters.live_requests import LiveRequests
 from drafters.prefix_features import PrefixFeatures, namespace_of
 from drafters.survival import Source, SurvivalTable
 from drafters.walker import Chain, Walker, joined
@@ -54,6 +54,11 @@ class _State:
     guesses: Chain = field(default_factory=Chain)
     helped_by: set[bytes] = field(default_factory=set)
 
+    @property
+    def tenant(self) -> str:
+        """Whose request it is."""
+        return self.namespace.tenant
+
     def ingest(self, tail_start: int, tail: Tokens) -> None:
         """Cuts the text to `tail_start`, appends the tail, and judges the guesses that it decides."""
         if tail_start < len(self.text) and self.text[tail_start:] != array("i", tail)[: len(self.text) - tail_start]:
@@ -83,7 +88,7 @@ class _State:
 
 
 class CachedDrafter:
-    """A Drafter of bounded state: `max_requests` live requests, of which the least recently asked goes first."""
+    """A Drafter of bounded state, see LiveRequests."""
 
     source = "cached"
 
@@ -91,8 +96,7 @@ class CachedDrafter:
         self._config = config
         self._context = context
         self._files = files
-        self._max_requests = 4 * context.max_num_seqs
-        self._requests: OrderedDict[str, _State] = OrderedDict()
+        self._requests: LiveRequests[_State] = LiveRequests(self._begun, self.close, most=4 * context.max_num_seqs)
 
     def draft(self, queries: Sequence[DraftQuery]) -> Iterator[DraftChunk]:
         answers: list[tuple[DraftQuery, _State | None]] = [(query, self._synchronised(query)) for query in queries]
@@ -105,14 +109,14 @@ class CachedDrafter:
                 state.take(findings)
         for query, state in answers:
             if state is None:
-                yield no_draft(query, need_from=0)
+                yield no_draft(query, need_from=self._requests.held(query.request_id))
             elif state.features is not None and state.features.lacks(query):
                 yield no_draft(query, need_from=state.features.need_from)
             else:
                 yield self._answer(query, state)
 
     def close(self, request_id: str, *, tail_start: int = 0, tail: Tokens = ()) -> None:
-        state = self._requests.pop(request_id, None)
+        state = self._requests.pop(request_id)
         if state is None:
             return
         if tail and len(state.text) >= tail_start:
@@ -121,16 +125,9 @@ class CachedDrafter:
 
     def _synchronised(self, query: DraftQuery) -> _State | None:
         """The request's state with the tail ingested; None where the drafter holds less than the tail builds on."""
-        state = self._requests.get(query.request_id)
-        if state is None or state.namespace.tenant != query.tenant:
-            if query.tail_start > 0:
-                return None
-            state = self._requests[query.request_id] = self._new_state(query)
-            while len(self._requests) > self._max_requests:
-                self.close(next(iter(self._requests)))
-        if len(state.text) < query.tail_start:
+        state = self._requests.find(query)
+        if state is None:
             return None
-        self._requests.move_to_end(query.request_id)
         state.ingest(query.tail_start, query.tail)
         if state.features is not None:
             state.features.write(query)
@@ -140,7 +137,7 @@ class CachedDrafter:
             )
         return state
 
-    def _new_state(self, query: DraftQuery) -> _State:
+    def _begun(self, query: DraftQuery) -> _State:
         pooling = self._config.pooling
         return _State(
             namespace=namespace_of(self._config, self._context, query.tenant),

@@ -6,11 +6,11 @@ is only run where it usually gets further. Expectations are corrected by what be
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 
 from drafters.chains import no_draft, waves
 from drafters.guarded import forget, guarded
+from drafters.live_requests import LiveRequests
 from drafters.mixed_round import Request, Round, Source, Standing
 from drafters.track_record import TrackRecord
 from protos.messages import DraftChunk, DraftQuery, Tokens
@@ -29,8 +29,7 @@ class Mixed:
     def __init__(self, sources: Sequence[Source], *, max_requests: int) -> None:
         self._sources = sorted(sources, key=lambda source: source.runs_model)
         self._names = [source.name for source in sources]
-        self._max_requests = max_requests
-        self._requests: OrderedDict[str, Request] = OrderedDict()
+        self._requests: LiveRequests[Request] = LiveRequests(self._begun, self.close, most=max_requests)
 
     def draft(self, queries: Sequence[DraftQuery]) -> Iterator[DraftChunk]:
         for wave in waves(queries):
@@ -47,7 +46,7 @@ class Mixed:
                 yield from each.chunks()
 
     def close(self, request_id: str, *, tail_start: int = 0, tail: Tokens = ()) -> None:
-        request = self._requests.pop(request_id, None)
+        request = self._requests.pop(request_id)
         for source in self._sources:
             start, lacking = (0, ()) if request is None else request.ending(source, tail_start, tail)
             forget(source.drafter, request_id, tail_start=start, tail=lacking)
@@ -57,25 +56,15 @@ class Mixed:
         if query.method is not None and query.method not in self._names:
             known = ", ".join(self._names)
             return no_draft(query, error=f"method {query.method!r} is none of this drafter's; known: {known}")
-        request = self._requests.get(query.request_id)
-        if request is not None and request.tenant != query.tenant:
-            self.close(query.request_id)
-            request = None
-        held = 0 if request is None else len(request.text)
-        if held < query.tail_start:
-            return no_draft(query, need_from=held)
+        request = self._requests.find(query)
         if request is None:
-            request = self._admitted(query)
-        self._requests.move_to_end(query.request_id)
+            return no_draft(query, need_from=self._requests.held(query.request_id))
         request.synchronise(query)
         return request
 
-    def _admitted(self, query: DraftQuery) -> Request:
+    def _begun(self, query: DraftQuery) -> Request:
         standings = {source.name: Standing(record=TrackRecord(source.record)) for source in self._sources}
-        request = self._requests[query.request_id] = Request(tenant=query.tenant, standings=standings)
-        while len(self._requests) > self._max_requests:
-            self.close(next(iter(self._requests)))
-        return request
+        return Request(tenant=query.tenant, standings=standings)
 
 
 def _ask(source: Source, rounds: dict[str, Round]) -> None:

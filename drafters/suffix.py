@@ -6,12 +6,12 @@ falls. Here survival comes from a table by kind of evidence that each request co
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from drafters.chains import no_draft, whole
 from drafters.context import DrafterContext
+from drafters.live_requests import LiveRequests
 from drafters.past_answers import PastAnswers
 from drafters.suffix_config import SuffixConfig
 from drafters.suffix_index import SuffixIndex
@@ -41,20 +41,19 @@ class SuffixDrafter:
 
     def __init__(self, config: SuffixConfig, *, max_requests: int) -> None:
         self._config = config
-        self._max_requests = max_requests
-        self._requests: OrderedDict[str, _State] = OrderedDict()
+        self._requests: LiveRequests[_State] = LiveRequests(_begun, self.close, most=max_requests)
         self.past = PastAnswers(config.suffix_cache_bytes)
 
     def draft(self, queries: Sequence[DraftQuery]) -> Iterator[DraftChunk]:
         for query in queries:
             state = self._synchronised(query)
             if state is None:
-                yield no_draft(query, need_from=0)
+                yield no_draft(query, need_from=self._requests.held(query.request_id))
             else:
                 yield self._answer(query, state)
 
     def close(self, request_id: str, *, tail_start: int = 0, tail: Tokens = ()) -> None:
-        state = self._requests.pop(request_id, None)
+        state = self._requests.pop(request_id)
         if state is None:
             return
         if tail and len(state.text) >= tail_start:
@@ -65,17 +64,9 @@ class SuffixDrafter:
 
     def _synchronised(self, query: DraftQuery) -> _State | None:
         """The request's state with the tail ingested; None where the drafter holds less than the tail builds on."""
-        state = self._requests.get(query.request_id)
-        if state is None or state.tenant != query.tenant:
-            if query.tail_start > 0:
-                return None
-            state = _State(tenant=query.tenant, prompt_len=query.prompt_len)
-            self._requests[query.request_id] = state
-            while len(self._requests) > self._max_requests:
-                self.close(next(iter(self._requests)))
-        if len(state.text) < query.tail_start:
+        state = self._requests.find(query)
+        if state is None:
             return None
-        self._requests.move_to_end(query.request_id)
         state.text.truncate(query.tail_start)
         state.text.extend(query.tail)
         if query.base_len > state.guessed_at:  # a repeated query finds nothing new to learn
@@ -111,6 +102,10 @@ class SuffixDrafter:
         chains.sort(key=lambda chain: -sum(chain.survival))
         rivals.sort(key=lambda chain: -sum(chain.survival))
         return (chains + rivals)[: self._config.num_branches]
+
+
+def _begun(query: DraftQuery) -> _State:
+    return _State(tenant=query.tenant, prompt_len=query.prompt_len)
 
 
 def build_suffix(config: SuffixConfig, context: DrafterContext) -> SuffixDrafter:

@@ -158,7 +158,7 @@ def test_what_is_cut_or_asked_twice_counts_once() -> None:
     ask(drafter, query(TEXT[:10], budget=5))
     first = ask(drafter, query(wrong, seen=10, budget=5))
     assert first == ask(drafter, query(wrong, seen=10, budget=5))
-    records = {name: standing.record for name, standing in drafter._requests["r"].standings.items()}
+    records = {name: standing.record for name, standing in drafter._requests.get("r").standings.items()}
     assert (records["cheap"]._drafts, records["cheap"]._lived) == (1, 0)
     ask(drafter, query(TEXT[:16], seen=10, budget=5))
     assert (records["cheap"]._drafts, records["cheap"]._lived) == (1, 0)
