@@ -18,8 +18,8 @@ from benchmarks.harness.options import make_parser, read_options
 from benchmarks.harness.report import Report
 from benchmarks.harness.synthetic_prefixes import NAMESPACE, Asked, Stream, asked_prefixes
 from benchmarks.harness.trials import Samples
-from cache_service.pretriever import Pretriever
-from cache_service.store import Store
+from cache_service.search.pretriever import Pretriever
+from cache_service.storage.store import Store
 from protos import cache_pb2_grpc
 from protos.cache_codec import pack_questions, unpack_answers
 from protos.draft_files import Continuation, Findings, Prefix, Question

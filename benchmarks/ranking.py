@@ -30,9 +30,9 @@ from benchmarks.harness.ranking_scores import (
 from benchmarks.harness.repeating import Kind, Visit, fresh_visits, make_workload, reworded_visits
 from benchmarks.harness.report import Report
 from benchmarks.harness.stated_texts import TOGETHER, StatedText, write_texts
-from cache_service.pretriever import Pretriever
-from cache_service.shelf_index import Stages
-from cache_service.store import Store
+from cache_service.search.pretriever import Pretriever
+from cache_service.search.shelf_index import Stages
+from cache_service.storage.store import Store
 from protos.draft_files import Continuation, Question
 
 POOLINGS = ("last", "recent", "mean")

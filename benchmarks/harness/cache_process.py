@@ -17,8 +17,8 @@ from typing import Self
 
 from benchmarks.harness.peak_memory import status_mib
 from benchmarks.harness.synthetic_prefixes import NAMESPACE
-from cache_service.pretriever import Pretriever
-from cache_service.store import Store
+from cache_service.search.pretriever import Pretriever
+from cache_service.storage.store import Store
 from modeling.provenance import ROOT
 from protos.draft_files import Namespace, Prefix, Question
 from services.draft_files.cache_server import CacheServer

@@ -11,9 +11,9 @@ from typing import Any
 
 from benchmarks.harness.loading import DTYPE_NAMES
 from benchmarks.harness.session import Run, Session
-from cache_service.pretriever import Pretriever
-from cache_service.store import Store
-from cache_service.usage import NamespaceMetrics
+from cache_service.search.pretriever import Pretriever
+from cache_service.storage.store import Store
+from cache_service.storage.usage import NamespaceMetrics
 from drafters.cached_config import CachedConfig
 from drafters.registry import build_drafter, parts_of
 from modeling.target import Target

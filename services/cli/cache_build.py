@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from cache_service.namespace import directory_name
+from cache_service.storage.namespace import directory_name
 from services.cli.bars import BuildBar, LotBar
 from services.cli.cache_cells import SHORT, in_words, size
 from services.cli.failures import one_line_errors
@@ -95,8 +95,8 @@ def _check_effect(author: str, options: Mapping[str, Any]) -> None:
 @contextmanager
 def _opened(console: Console, config: BuildConfig, directory: Path, options: Mapping[str, Any]) -> Iterator[Builder]:
     """Over the loaded model; with what another version of it has, where that is wished."""
-    from cache_service.directory import find
-    from cache_service.store import Store
+    from cache_service.storage.directory import find
+    from cache_service.storage.store import Store
     from services.cli.loading import load
     from services.draft_building.builder import Builder
 

@@ -13,15 +13,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from cache_service.namespace import directory_name
+from cache_service.storage.namespace import directory_name
 from protos.messages import Tokens
 from services.cli.cache_cells import SHORT, day_and_time, in_words, iso, size
 from services.cli.cache_options import AsJson, Only
 from services.cli.failures import one_line_errors
 
 if TYPE_CHECKING:
-    from cache_service.shelf import Shelf
-    from cache_service.survey import FileSurvey, UsedRecord
+    from cache_service.storage.shelf import Shelf
+    from cache_service.transfer.survey import FileSurvey, UsedRecord
     from services.cli.cache_words import Words
 
 
@@ -63,9 +63,9 @@ def inspect(
 
 
 def _shown(directory: Path, namespace: str | None, limit: int) -> list[tuple[Shelf, list[UsedRecord]]]:
-    from cache_service.directory import selected
-    from cache_service.store import Store
-    from cache_service.survey import last_used
+    from cache_service.storage.directory import selected
+    from cache_service.storage.store import Store
+    from cache_service.transfer.survey import last_used
 
     wanted = selected(directory, namespace)
     with Store.open(directory, read_only=True) as store:
@@ -136,7 +136,7 @@ def _spoken(name: str, tokens: Tokens, show: InWords | None) -> dict[str, object
 
 
 def _print_file(path: Path, *, as_json: bool) -> None:
-    from cache_service.survey import survey_file
+    from cache_service.transfer.survey import survey_file
 
     found = survey_file(path)
     if as_json:

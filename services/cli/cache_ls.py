@@ -15,7 +15,7 @@ from services.cli.cache_options import AsJson, Directory
 from services.cli.failures import one_line_errors
 
 if TYPE_CHECKING:
-    from cache_service.survey import NamespaceSurvey
+    from cache_service.transfer.survey import NamespaceSurvey
 
 COLUMNS = ("namespace", "tenant", "model", "tokenizer", "features", "last used")
 ID_DIGITS = 8  # of an id in the table
@@ -30,7 +30,7 @@ def ls(directory: Directory, *, as_json: AsJson = False) -> None:
 
     Reads beside a running server; hits are those that it has written down.
     """
-    from cache_service.survey import survey
+    from cache_service.transfer.survey import survey
 
     found = survey(directory)
     if as_json:

@@ -16,8 +16,8 @@ from services.cli.cache_options import Directory
 from services.cli.failures import one_line_errors
 
 if TYPE_CHECKING:
-    from cache_service.pruning import Wish
-    from cache_service.store import Store
+    from cache_service.storage.store import Store
+    from cache_service.transfer.pruning import Wish
 
 UNITS = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
@@ -44,9 +44,9 @@ def prune(
     """
     if budget_bytes is None and older_than is None and namespace is None and tenant is None:
         raise ValueError("nothing says what to delete; give --budget-bytes, --older-than, --namespace or --tenant")
-    from cache_service.directory import find, namespaces
-    from cache_service.pruning import Wish
-    from cache_service.store import Store
+    from cache_service.storage.directory import find, namespaces
+    from cache_service.storage.store import Store
+    from cache_service.transfer.pruning import Wish
 
     namespaces(directory)  # refuses what is no directory of draft files before it becomes one
     wish = Wish(
@@ -68,7 +68,7 @@ def seconds(age: str) -> float:
 
 
 def _prune(store: Store, wish: Wish, directory: Path, *, yes: bool) -> None:
-    from cache_service import pruning
+    from cache_service.transfer import pruning
 
     console = Console(stderr=True, highlight=False)
     rows = pruning.chosen(store, wish)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from cache_service.budgets import UNBOUNDED
+from cache_service.storage.budgets import UNBOUNDED
 from services.cli.bars import LotBar
 from services.cli.cache_cells import SHORT, in_words, size
 from services.cli.cache_options import Directory, Only
@@ -18,8 +18,8 @@ from services.cli.options import Flag, with_options
 from services.cli.values import given
 
 if TYPE_CHECKING:
-    from cache_service.archive import Archive
-    from cache_service.destination import Destination, Feature
+    from cache_service.transfer.archive import Archive
+    from cache_service.transfer.destination import Destination, Feature
     from protos.draft_files import Namespace
 
 
@@ -34,9 +34,9 @@ def export(
 
     Reads beside a running server.
     """
-    from cache_service.archive import write_archive
-    from cache_service.directory import selected
-    from cache_service.store import Store
+    from cache_service.storage.directory import selected
+    from cache_service.storage.store import Store
+    from cache_service.transfer.archive import write_archive
 
     console = Console(stderr=True, highlight=False)
     wanted = selected(directory, namespace)
@@ -78,7 +78,7 @@ def import_(
 
     To another model go tokens and counts. Hits start again, and features stay behind: they are the old model's states.
     """
-    from cache_service.archive import Archive
+    from cache_service.transfer.archive import Archive
 
     archive, console = Archive(file), Console(stderr=True, highlight=False)
     if archive.lost != 0:
@@ -90,8 +90,8 @@ def import_(
 
 
 def _goal(directory: Path, archive: Archive, options: Mapping[str, Any]) -> Destination:
-    from cache_service.destination import Destination, completed, tokenizer_of
-    from cache_service.directory import namespaces
+    from cache_service.storage.directory import namespaces
+    from cache_service.transfer.destination import Destination, completed, tokenizer_of
 
     fingerprint, tokenizer, feature = (options.get(name) for name in ("fingerprint", "tokenizer", "feature"))
     if tokenizer is not None and fingerprint is None:
@@ -113,7 +113,7 @@ def _goal(directory: Path, archive: Archive, options: Mapping[str, Any]) -> Dest
 
 
 def _feature(name: str) -> Feature:
-    from cache_service.destination import Feature
+    from cache_service.transfer.destination import Feature
     from drafters.prefix_features import WIDTH
 
     return Feature(name="", width=0) if name == "none" else Feature(name=name, width=WIDTH)
@@ -121,8 +121,8 @@ def _feature(name: str) -> Feature:
 
 def _chosen(archive: Archive, beginning: str | None) -> list[int]:
     """Places of the namespaces to import."""
-    from cache_service.directory import find_id
-    from cache_service.namespace import directory_name
+    from cache_service.storage.directory import find_id
+    from cache_service.storage.namespace import directory_name
 
     ids = [directory_name(each) for each in archive.namespaces]
     return list(range(len(ids))) if beginning is None else [ids.index(find_id(ids, beginning, where="this file"))]
@@ -131,10 +131,10 @@ def _chosen(archive: Archive, beginning: str | None) -> list[int]:
 def _import(
     console: Console, archive: Archive, chosen: Sequence[int], goal: Destination, into: tuple[Path, int]
 ) -> None:
-    from cache_service.destination import carried
-    from cache_service.merging import Merged, merge
-    from cache_service.namespace import directory_name
-    from cache_service.store import Store
+    from cache_service.storage.namespace import directory_name
+    from cache_service.storage.store import Store
+    from cache_service.transfer.destination import carried
+    from cache_service.transfer.merging import Merged, merge
 
     directory, budget_bytes = into
     pairs = [(archive.namespaces[place], goal.of(archive.namespaces[place])) for place in chosen]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cache_service.budgets import UNBOUNDED
+from cache_service.storage.budgets import UNBOUNDED
 from drafters.cached_config import CachedConfig
 from drafters.model_config import ModelConfig
 from drafters.registry import METHODS, parse_config

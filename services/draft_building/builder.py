@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
-from cache_service.destination import Destination, carried
-from cache_service.merging import Merged, merge
-from cache_service.namespace import directory_name
-from cache_service.pretriever import Pretriever
-from cache_service.store import Store
+from cache_service.search.pretriever import Pretriever
+from cache_service.storage.namespace import directory_name
+from cache_service.storage.store import Store
+from cache_service.transfer.destination import Destination, carried
+from cache_service.transfer.merging import Merged, merge
 from drafters.landmarks import Landmarks
 from drafters.prefix_features import namespace_of
 from modeling.target import Target

@@ -9,7 +9,7 @@ import struct
 from pathlib import Path
 from zlib import crc32
 
-from cache_service import disk
+from cache_service.storage import disk
 
 NAME = "built.journal"
 MAGIC = b"PDbuilt\n"

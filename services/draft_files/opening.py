@@ -17,7 +17,7 @@ from services.draft_files.cache_client import GrpcDraftFiles
 from services.draft_files.local import LocalDraftFiles
 
 if TYPE_CHECKING:
-    from cache_service.pretriever import Pretriever
+    from cache_service.search.pretriever import Pretriever
 
 ON_RAY = "ray:"  # before the name of an actor, which is asked where it listens whenever a client connects
 
@@ -50,9 +50,9 @@ def opened_pretriever(options: DirectoryOptions) -> Iterator[Pretriever]:
 
     ValueError where another process writes to it, or a file in it cannot be understood.
     """
-    from cache_service.pretriever import Pretriever  # faiss: whoever only asks a service does without
-    from cache_service.store import Store
-    from services.draft_files.flushing import flushing
+    from cache_service.search.pretriever import Pretriever  # faiss: whoever only asks a service does without
+    from cache_service.storage.flushing import flushing
+    from cache_service.storage.store import Store
 
     directory = Path(options.directory)
     try:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
-from cache_service.usage import NamespaceMetrics
+from cache_service.storage.usage import NamespaceMetrics
 from protos.draft_files import Continuation, Credit, Findings, Namespace, Question
 from services.draft_files.lane import Lane
 
@@ -18,7 +18,7 @@ Item = TypeVar("Item")
 
 
 class Pretriever(Protocol):
-    """What is asked of `cache_service.pretriever.Pretriever`: findings are in the questions' order.
+    """What is asked of `cache_service.search.pretriever.Pretriever`: findings are in the questions' order.
 
     Each verb is called by a thread of its own.
     """

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import grpc
 
-from cache_service.usage import NamespaceMetrics
+from cache_service.storage.usage import NamespaceMetrics
 from protos import cache_pb2, cache_pb2_grpc
 from protos.draft_files import Namespace
 

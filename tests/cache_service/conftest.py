@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from cache_service.pretriever import Pretriever
-from cache_service.store import Store
+from cache_service.search.pretriever import Pretriever
+from cache_service.storage.store import Store
 
 
 @pytest.fixture

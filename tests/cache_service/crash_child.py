@@ -10,7 +10,7 @@ import sys
 from itertools import count
 from pathlib import Path
 
-from cache_service.store import Store
+from cache_service.storage.store import Store
 from tests.cache_service.records import BUDGET, NAMESPACE, record
 
 NUM_STEADY = 60

@@ -13,7 +13,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from cache_service.store import Store
+from cache_service.storage.store import Store
 from tests.cache_service.records import BUDGET, NAMESPACE, record, stored, version_of
 
 CALLS = ("pwrite", "fsync", "fdatasync", "replace", "unlink", "mkdir", "ftruncate", "truncate")

@@ -6,7 +6,7 @@ from hashlib import blake2b
 
 import numpy as np
 
-from cache_service.pretriever import Pretriever
+from cache_service.search.pretriever import Pretriever
 from protos.draft_files import Continuation, Findings, Namespace, Prefix, Question
 
 HOME = Namespace(tenant="a", fingerprint="f", tokenizer="t", feature="layer 1, mean", width=4)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from cache_service.record import Record
-from cache_service.shelf import Shelf
+from cache_service.storage.record import Record
+from cache_service.storage.shelf import Shelf
 from protos.draft_files import CONTEXT, Namespace
 from protos.draft_files import Path as DraftPath
 

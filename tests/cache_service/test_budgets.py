@@ -10,9 +10,9 @@ from threading import Event, Thread
 import numpy as np
 import pytest
 
-from cache_service.namespace import directory_name
-from cache_service.shelf import Shelf
-from cache_service.store import Store
+from cache_service.storage.namespace import directory_name
+from cache_service.storage.shelf import Shelf
+from cache_service.storage.store import Store
 from protos.draft_files import Namespace
 from tests.cache_service.records import BUDGET, NAMESPACE, digest_of, disk_bytes, record, same, stored
 

@@ -10,12 +10,12 @@ from threading import Event, Thread
 import numpy as np
 import pytest
 
-from cache_service.compaction import compact
-from cache_service.frames import frame_bytes
-from cache_service.header import HEADER_BYTES
-from cache_service.record import encode
-from cache_service.shelf import Shelf
-from cache_service.store import Store
+from cache_service.storage.compaction import compact
+from cache_service.storage.frames import frame_bytes
+from cache_service.storage.header import HEADER_BYTES
+from cache_service.storage.record import encode
+from cache_service.storage.shelf import Shelf
+from cache_service.storage.store import Store
 from tests.cache_service.records import BUDGET, NAMESPACE, digest_of, disk_bytes, record, same, stored, version_of
 
 pytestmark = pytest.mark.usefixtures("hasty_disk")

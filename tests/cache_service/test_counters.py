@@ -9,10 +9,10 @@ from zlib import crc32
 import numpy as np
 import pytest
 
-from cache_service.counters import MAGIC, NAME, SAVED, SMALLEST, SPARE, USED, Counters
-from cache_service.shelf import Shelf
-from cache_service.store import Store
-from cache_service.usage import Totals
+from cache_service.storage.counters import MAGIC, NAME, SAVED, SMALLEST, SPARE, USED, Counters
+from cache_service.storage.shelf import Shelf
+from cache_service.storage.store import Store
+from cache_service.storage.usage import Totals
 from tests.cache_service.records import BUDGET, NAMESPACE, digest_of, record, stored
 
 TOTALS = Totals(lookups=5, hits=4, insertions=3, accepted=2, evictions=1)
@@ -140,7 +140,7 @@ def test_a_disk_that_fails_loses_no_counts_that_can_still_be_written(
         shelf = store.shelf(NAMESPACE)
         (row,) = shelf.append([record(1)])
         shelf.count(row, 0)
-        monkeypatch.setattr("cache_service.disk._write_at", fails)
+        monkeypatch.setattr("cache_service.storage.disk._write_at", fails)
         with pytest.raises(OSError, match="the disk fails"):
             store.flush()
         monkeypatch.undo()

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from random import Random
 
-from cache_service.store import Store
+from cache_service.storage.store import Store
 from tests.cache_service.crash_child import NUM_STEADY
 from tests.cache_service.records import BUDGET, NAMESPACE, disk_bytes, record, same, stored, version_of
 

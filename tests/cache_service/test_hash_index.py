@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cache_service import hash_index
-from cache_service.hash_index import HashIndex
+from cache_service.storage import hash_index
+from cache_service.storage.hash_index import HashIndex
 
 HASHES = st.sampled_from([0, 1, 2, 1 << 63, (1 << 64) - 2, (1 << 64) - 1])
 

@@ -6,7 +6,7 @@ import faiss
 import numpy as np
 import pytest
 
-from cache_service.inverted_file import num_lists, one_thread, only
+from cache_service.search.inverted_file import num_lists, one_thread, only
 
 
 @pytest.mark.parametrize("rows", [[3], [0, 7, 8, 4095], list(range(0, 3000, 3)), [1 << 40, 5]])

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cache_service import maps
-from cache_service.maps import Map
+from cache_service.storage import maps
+from cache_service.storage.maps import Map
 
 
 def open_files(folder: Path) -> int:

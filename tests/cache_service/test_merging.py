@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cache_service.merging import joined_paths
+from cache_service.transfer.merging import joined_paths
 from protos.draft_files import MAX_PATHS, Path
 from protos.messages import Tokens
 

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cache_service.ngrams import ABSENT, ORDERS, NGrams, padded
+from cache_service.search.ngrams import ABSENT, ORDERS, NGrams, padded
 from protos.draft_files import CONTEXT
 
 TOKENS = st.lists(st.integers(0, 2), max_size=40).map(tuple)

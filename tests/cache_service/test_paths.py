@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cache_service.paths import take
+from cache_service.storage.paths import take
 from protos.draft_files import MAX_PATHS, Path
 
 TEXTS = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=6).map(tuple), min_size=1, max_size=40)

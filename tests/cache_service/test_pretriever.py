@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from cache_service.pretriever import Pretriever
-from cache_service.shelf_index import Stages, ranked
-from cache_service.store import Store
+from cache_service.search.pretriever import Pretriever
+from cache_service.search.shelf_index import Stages, ranked
+from cache_service.storage.store import Store
 from protos.draft_files import Continuation, Findings, Path
 from tests.cache_service.questions import EAST, HOME, NORTH, NORTH_EAST, TEXT, add, ask, continuations, prefix
 

@@ -8,9 +8,9 @@ from pathlib import Path as FilePath
 
 import pytest
 
-from cache_service import vectors
-from cache_service.pretriever import Pretriever
-from cache_service.store import Store
+from cache_service.search import vectors
+from cache_service.search.pretriever import Pretriever
+from cache_service.storage.store import Store
 from protos.draft_files import MAX_PATH, MAX_PATHS, Continuation, Credit, Path
 from tests.cache_service.questions import EAST, HOME, TEXT, add, ask, continuations, prefix
 

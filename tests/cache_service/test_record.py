@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cache_service.frames import frame_bytes
-from cache_service.record import HEAD, Record, decode, encode, well_formed
+from cache_service.storage.frames import frame_bytes
+from cache_service.storage.record import HEAD, Record, decode, encode, well_formed
 from protos.draft_files import CONTEXT, MAX_PATH, MAX_PATHS, Path
 from tests.cache_service.records import record, same
 

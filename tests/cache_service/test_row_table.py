@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cache_service.row_table import ENTRY, RowTable
+from cache_service.storage.row_table import ENTRY, RowTable
 
 
 def made(starts: np.ndarray) -> np.ndarray:

@@ -12,11 +12,11 @@ import msgpack
 import numpy as np
 import pytest
 
-from cache_service import header
-from cache_service.header import HEADER_BYTES, encode_header
-from cache_service.namespace import directory_name
-from cache_service.record import encode
-from cache_service.segments import Segments
+from cache_service.storage import header
+from cache_service.storage.header import HEADER_BYTES, encode_header
+from cache_service.storage.namespace import directory_name
+from cache_service.storage.record import encode
+from cache_service.storage.segments import Segments
 from protos.draft_files import Namespace
 from tests.cache_service.records import NAMESPACE, digest_of, record
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cache_service.paths import take
-from cache_service.shelf import Shelf
-from cache_service.store import Store
+from cache_service.storage.paths import take
+from cache_service.storage.shelf import Shelf
+from cache_service.storage.store import Store
 from protos.draft_files import CONTEXT, Namespace
 from protos.draft_files import Path as DraftPath
 from tests.cache_service.records import BUDGET, NAMESPACE, WIDTH, digest_of, record, same, stored, version_of

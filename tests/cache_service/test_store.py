@@ -13,15 +13,15 @@ from threading import Thread
 
 import pytest
 
-from cache_service.namespace import directory_name
-from cache_service.store import Store
+from cache_service.storage.namespace import directory_name
+from cache_service.storage.store import Store
 from tests.cache_service.records import BUDGET, NAMESPACE, digest_of, disk_bytes, record, same, stored
 
 OTHER = replace(NAMESPACE, tenant="bob")
 HOLDS_FOR_GOOD = """
 import sys, time
 from pathlib import Path
-from cache_service.store import Store
+from cache_service.storage.store import Store
 store = Store.open(Path(sys.argv[1]), budget_bytes=2**20)
 print("held", flush=True)
 time.sleep(600)

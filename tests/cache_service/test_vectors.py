@@ -6,11 +6,11 @@ import faiss
 import numpy as np
 import pytest
 
-from cache_service import inverted_file, vectors
-from cache_service.record import Record
-from cache_service.shelf import Shelf
-from cache_service.store import Store
-from cache_service.vectors import Vectors, unit
+from cache_service.search import inverted_file, vectors
+from cache_service.search.vectors import Vectors, unit
+from cache_service.storage.record import Record
+from cache_service.storage.shelf import Shelf
+from cache_service.storage.store import Store
 from protos.draft_files import Namespace, Path
 
 WIDTH = 16

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.harness.tiny import byte_tokenizer
-from cache_service.record import Record
-from cache_service.store import Store
+from cache_service.storage.record import Record
+from cache_service.storage.store import Store
 from modeling.fingerprint import tokenizer_print
 from protos.draft_files import Namespace
 from protos.draft_files import Path as Way

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from cache_service.namespace import directory_name
-from cache_service.store import Store
+from cache_service.storage.namespace import directory_name
+from cache_service.storage.store import Store
 from tests.cli.conftest import Call, said
 from tests.cli.drafts import ANNA, BOB, BUDGET, fill, stored
 

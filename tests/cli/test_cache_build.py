@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.harness.tiny import save_tiny
-from cache_service.namespace import directory_name
-from cache_service.survey import survey
+from cache_service.storage.namespace import directory_name
+from cache_service.transfer.survey import survey
 from modeling.eagle_checkpoint import EAGLE_NETS
 from protos.messages import Tokens
 from protos.sampling_params import SamplingParams

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from cache_service.archive import Archive
-from cache_service.namespace import directory_name
-from cache_service.store import Store
+from cache_service.storage.namespace import directory_name
+from cache_service.storage.store import Store
+from cache_service.transfer.archive import Archive
 from tests.cli.conftest import Call, said
 from tests.cli.drafts import ANNA, BOB, BUDGET, TOKENIZER, fill, record, stored
 
@@ -141,7 +141,7 @@ def test_a_file_that_was_cut_brings_what_is_whole_and_says_so(
 
 
 def test_a_newer_file_is_refused(archive: Path, paradraft: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cache_service.archive.SCHEMA", 0)
+    monkeypatch.setattr("cache_service.transfer.archive.SCHEMA", 0)
     result = paradraft("cache", "import", str(archive), "anywhere")
     assert result.exit_code == 2
     assert "has schema 1, and this version of paradraft reads up to 0" in said(result.stderr)

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cache_service.storage.flushing import flushing
 from drafters.cached_config import CachedConfig
 from protos.draft_files import DraftFiles, Question
-from services.draft_files.flushing import flushing
 from services.draft_files.opening import directory_options, open_draft_files, opened_pretriever
 from tests.draft_files.conftest import Dial, Serve
 from tests.draft_files.rounds import found, paths, until
@@ -114,9 +114,9 @@ def test_a_relative_directory_is_one_from_here(tmp_path: Path, monkeypatch: pyte
 COUNTS_AND_DIES = """
 import os, sys
 from pathlib import Path
-from cache_service.pretriever import Pretriever
-from cache_service.store import Store
-from services.draft_files.flushing import flushing
+from cache_service.search.pretriever import Pretriever
+from cache_service.storage.store import Store
+from cache_service.storage.flushing import flushing
 from tests.fakes.draft_files import continuation, credit
 store = Store.open(Path(sys.argv[1]), budget_bytes=2**20)
 flushed, flush = [], store.flush

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from cache_service.pretriever import Pretriever
-from cache_service.store import Store
+from cache_service.search.pretriever import Pretriever
+from cache_service.storage.store import Store
 from drafters.cached import CachedDrafter
 from drafters.cached_config import CachedConfig
 from drafters.context import DrafterContext

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from cache_service.usage import NamespaceMetrics
+from cache_service.storage.usage import NamespaceMetrics
 from protos.draft_files import Continuation, Credit, Findings, Hit, Namespace, Path, Prefix, Question
 
 WIDTH = 4

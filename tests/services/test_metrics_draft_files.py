@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from cache_service.usage import NamespaceMetrics
+from cache_service.storage.usage import NamespaceMetrics
 from protos.draft_files import DraftFilesStatus
 from services.draft_files.cache_server import CacheServer
 from services.draft_files.stats import DraftFilesStats

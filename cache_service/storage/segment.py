@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from cache_service import disk
-from cache_service.frames import PAYLOAD_AT, Walk, align, frame, walk
-from cache_service.header import HEADER_BYTES, begins_header, decode_header, encode_header
-from cache_service.maps import Map
-from cache_service.record import HEAD
+from cache_service.storage import disk
+from cache_service.storage.frames import PAYLOAD_AT, Walk, align, frame, walk
+from cache_service.storage.header import HEADER_BYTES, begins_header, decode_header, encode_header
+from cache_service.storage.maps import Map
+from cache_service.storage.record import HEAD
 from protos.draft_files import Namespace
 
 SUFFIX = ".draft"

@@ -11,15 +11,15 @@ from threading import RLock
 from types import TracebackType
 from typing import Self
 
-from cache_service.budgets import UNBOUNDED, Budgets
-from cache_service.clock import Clock
-from cache_service.compaction import clear, compact, compact_mostly_dead, dead_bytes
-from cache_service.directory import folders, retried
-from cache_service.eviction import fit
-from cache_service.namespace import directory_name
-from cache_service.row_table import Rows
-from cache_service.shelf import Shelf
-from cache_service.upkeep import Upkeep
+from cache_service.storage.budgets import UNBOUNDED, Budgets
+from cache_service.storage.clock import Clock
+from cache_service.storage.compaction import clear, compact, compact_mostly_dead, dead_bytes
+from cache_service.storage.directory import folders, retried
+from cache_service.storage.eviction import fit
+from cache_service.storage.namespace import directory_name
+from cache_service.storage.row_table import Rows
+from cache_service.storage.shelf import Shelf
+from cache_service.storage.upkeep import Upkeep
 from protos.draft_files import Namespace
 
 READY = 0.9  # of the limit: more is made room of when there is time

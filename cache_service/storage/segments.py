@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from cache_service import disk
-from cache_service.frames import frame_bytes
-from cache_service.header import HEADER_BYTES
-from cache_service.namespace import directory_name
-from cache_service.record import HEAD, well_formed
-from cache_service.row_table import ENTRY
-from cache_service.segment import SUFFIX, Segment
+from cache_service.storage import disk
+from cache_service.storage.frames import frame_bytes
+from cache_service.storage.header import HEADER_BYTES
+from cache_service.storage.namespace import directory_name
+from cache_service.storage.record import HEAD, well_formed
+from cache_service.storage.row_table import ENTRY
+from cache_service.storage.segment import SUFFIX, Segment
 from protos.draft_files import Namespace
 
 logger = logging.getLogger(__name__)

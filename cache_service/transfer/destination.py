@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from cache_service.namespace import directory_name
-from cache_service.record import Record
+from cache_service.storage.namespace import directory_name
+from cache_service.storage.record import Record
 from protos.draft_files import Namespace
 
 DIGITS = 32  # of a fingerprint, of weights or of a tokenizer

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeVar
 
-from cache_service.namespace import directory_name
-from cache_service.segment import Segment
-from cache_service.segments import segment_paths
+from cache_service.storage.namespace import directory_name
+from cache_service.storage.segment import Segment
+from cache_service.storage.segments import segment_paths
 from protos.draft_files import Namespace
 
 ATTEMPTS = 20  # at reading files that a compaction may remove meanwhile

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from cache_service.paths import same_way
-from cache_service.record import Record
-from cache_service.shelf import Shelf
+from cache_service.storage.paths import same_way
+from cache_service.storage.record import Record
+from cache_service.storage.shelf import Shelf
 from protos.draft_files import MAX_PATHS, Path
 
 LOT = 1024  # records that are on the disk together

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cache_service.frames import payload_at
-from cache_service.header import HEADER_BYTES
-from cache_service.shelf import Shelf, batches
+from cache_service.storage.frames import payload_at
+from cache_service.storage.header import HEADER_BYTES
+from cache_service.storage.shelf import Shelf, batches
 
 logger = logging.getLogger(__name__)
 

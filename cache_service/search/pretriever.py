@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from cache_service.paths import take
-from cache_service.record import Record
-from cache_service.shelf import Shelf
-from cache_service.shelf_index import Found, Rules, ShelfIndex, Stages
-from cache_service.store import Store
-from cache_service.usage import NamespaceMetrics
-from cache_service.vectors import Unit, unit
+from cache_service.search.shelf_index import Found, Rules, ShelfIndex, Stages
+from cache_service.search.vectors import Unit, unit
+from cache_service.storage.paths import take
+from cache_service.storage.record import Record
+from cache_service.storage.shelf import Shelf
+from cache_service.storage.store import Store
+from cache_service.storage.usage import NamespaceMetrics
 from protos.draft_files import (
     CONTEXT,
     MAX_PATH,

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from cache_service.counters import Counters
-from cache_service.directory import folders, retried
-from cache_service.header import HEADER_BYTES
-from cache_service.namespace import directory_name
-from cache_service.record import Record, newest, well_formed
-from cache_service.segment import Segment
-from cache_service.segments import Segments
-from cache_service.shelf import Shelf
-from cache_service.usage import Totals
+from cache_service.storage.counters import Counters
+from cache_service.storage.directory import folders, retried
+from cache_service.storage.header import HEADER_BYTES
+from cache_service.storage.namespace import directory_name
+from cache_service.storage.record import Record, newest, well_formed
+from cache_service.storage.segment import Segment
+from cache_service.storage.segments import Segments
+from cache_service.storage.shelf import Shelf
+from cache_service.storage.usage import Totals
 from protos.draft_files import Namespace
 
 

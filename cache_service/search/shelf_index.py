@@ -8,10 +8,10 @@ from enum import StrEnum
 
 import numpy as np
 
-from cache_service.ngrams import ABSENT, ORDERS, Contexts, NGrams, padded
-from cache_service.row_table import Rows
-from cache_service.shelf import Shelf
-from cache_service.vectors import Cosines, Unit, Vectors
+from cache_service.search.ngrams import ABSENT, ORDERS, Contexts, NGrams, padded
+from cache_service.search.vectors import Cosines, Unit, Vectors
+from cache_service.storage.row_table import Rows
+from cache_service.storage.shelf import Shelf
 from protos.draft_files import Prefix
 
 BUILD_ROWS = 1 << 18  # contexts that are read at once

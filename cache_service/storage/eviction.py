@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from cache_service.compaction import clear, compact, dead_share, most_dead
-from cache_service.row_table import Rows
-from cache_service.shelf import Shelf
+from cache_service.storage.compaction import clear, compact, dead_share, most_dead
+from cache_service.storage.row_table import Rows
+from cache_service.storage.shelf import Shelf
 
 STEP = 1 / 32  # of the limit: so much is evicted at once
 # Of a segment's records, by bytes, before it is compacted: the more is dead, the less is copied for a byte that is

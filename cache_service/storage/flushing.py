@@ -7,7 +7,7 @@ import logging
 import threading
 from collections.abc import Iterator
 
-from cache_service.store import Store
+from cache_service.storage.store import Store
 
 logger = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from cache_service.row_table import Rows
+from cache_service.storage.row_table import Rows
 
 MAX_RECENT = 8192  # entries that wait, in a dict, until they are merged into the sorted arrays
 ENTRY_BYTES = 16

@@ -8,14 +8,14 @@ from threading import Lock
 import numpy as np
 from numpy.typing import NDArray
 
-from cache_service.clock import Clock
-from cache_service.counters import SAVED, USED, Saved
-from cache_service.frames import PAYLOAD_AT, payload_at
-from cache_service.hash_index import HashIndex
-from cache_service.record import DIGEST_AT, HEAD, MAX_COUNT
-from cache_service.row_table import Rows, RowTable
-from cache_service.segments import Segments
-from cache_service.usage import NO_COUNTS, Usage
+from cache_service.storage.clock import Clock
+from cache_service.storage.counters import SAVED, USED, Saved
+from cache_service.storage.frames import PAYLOAD_AT, payload_at
+from cache_service.storage.hash_index import HashIndex
+from cache_service.storage.record import DIGEST_AT, HEAD, MAX_COUNT
+from cache_service.storage.row_table import Rows, RowTable
+from cache_service.storage.segments import Segments
+from cache_service.storage.usage import NO_COUNTS, Usage
 from protos.draft_files import DIGEST_BYTES
 
 _DIGEST_AT = PAYLOAD_AT + DIGEST_AT  # in a frame

@@ -9,9 +9,9 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
-from cache_service.inverted_file import EXACT_ROWS, TRAINING_ROWS, InvertedFile, num_lists
-from cache_service.row_table import Rows
-from cache_service.shelf import Shelf
+from cache_service.search.inverted_file import EXACT_ROWS, TRAINING_ROWS, InvertedFile, num_lists
+from cache_service.storage.row_table import Rows
+from cache_service.storage.shelf import Shelf
 
 FEW_ROWS = 128  # are ranked without an index
 FEWER_ROWS = 32  # of them where the index found some

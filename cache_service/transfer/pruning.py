@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cache_service.eviction import least_recent
-from cache_service.header import HEADER_BYTES
-from cache_service.row_table import Rows
-from cache_service.shelf import Shelf
-from cache_service.store import Store
+from cache_service.storage.eviction import least_recent
+from cache_service.storage.header import HEADER_BYTES
+from cache_service.storage.row_table import Rows
+from cache_service.storage.shelf import Shelf
+from cache_service.storage.store import Store
 from protos.draft_files import Namespace
 
 

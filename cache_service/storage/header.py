@@ -14,7 +14,7 @@ from zlib import crc32
 
 import msgpack
 
-from cache_service.namespace import pack_namespace, unpack_namespace
+from cache_service.storage.namespace import pack_namespace, unpack_namespace
 from protos.draft_files import Namespace
 
 MAGIC = b"PDdraft\n"

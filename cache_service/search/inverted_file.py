@@ -10,7 +10,7 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
-from cache_service.row_table import Rows
+from cache_service.storage.row_table import Rows
 
 EXACT_ROWS = 20_000  # so many are one list, which is searched whole
 PROBES = 8  # lists of a larger index that are searched

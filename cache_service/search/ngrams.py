@@ -9,8 +9,8 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from cache_service.hash_index import Hashes, HashIndex
-from cache_service.row_table import Rows
+from cache_service.storage.hash_index import Hashes, HashIndex
+from cache_service.storage.row_table import Rows
 from protos.draft_files import CONTEXT
 from protos.messages import Tokens
 

@@ -15,9 +15,9 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from cache_service import disk
-from cache_service.record import newest
-from cache_service.usage import Totals
+from cache_service.storage import disk
+from cache_service.storage.record import newest
+from cache_service.storage.usage import Totals
 from protos.draft_files import MAX_PATHS
 
 NAME = "counters.journal"

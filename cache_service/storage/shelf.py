@@ -12,15 +12,15 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from cache_service.catalogue import Catalogue
-from cache_service.clock import Clock
-from cache_service.counters import Counters, room
-from cache_service.frames import frame_bytes
-from cache_service.paths import counted
-from cache_service.record import CONTEXT_AT, CONTEXT_BYTES, FEATURE_AT, Record, decode, encode, match, newest
-from cache_service.row_table import Rows
-from cache_service.segments import Segments
-from cache_service.usage import NO_COUNTS, Totals
+from cache_service.storage.catalogue import Catalogue
+from cache_service.storage.clock import Clock
+from cache_service.storage.counters import Counters, room
+from cache_service.storage.frames import frame_bytes
+from cache_service.storage.paths import counted
+from cache_service.storage.record import CONTEXT_AT, CONTEXT_BYTES, FEATURE_AT, Record, decode, encode, match, newest
+from cache_service.storage.row_table import Rows
+from cache_service.storage.segments import Segments
+from cache_service.storage.usage import NO_COUNTS, Totals
 from protos.draft_files import CONTEXT, Namespace
 
 

@@ -1,9 +1,9 @@
 """Archive: draft files of any number of namespaces as one file, to be kept or carried elsewhere.
 
-MAGIC, then frames (see cache_service.frames). The first is the table of contents (msgpack: schema, when it was made in
-seconds since 1970, the namespaces). Each other is a record behind the number of its namespace (uint32, little endian);
-but the last one, behind _END, says how many records each namespace has. So a changed byte costs one record, and is
-noticed.
+MAGIC, then frames (see cache_service.storage.frames). The first is the table of contents (msgpack: schema, when it was
+made in seconds since 1970, the namespaces). Each other is a record behind the number of its namespace (uint32, little
+endian); but the last one, behind _END, says how many records each namespace has. So a changed byte costs one record,
+and is noticed.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from typing import BinaryIO
 import msgpack
 import numpy as np
 
-from cache_service.disk import UNNAMED, sync_folder
-from cache_service.frames import PAYLOAD_AT, frame, payload_at, walk
-from cache_service.namespace import pack_namespace, unpack_namespace
-from cache_service.record import Record, decode, encode
-from cache_service.shelf import Shelf
+from cache_service.storage.disk import UNNAMED, sync_folder
+from cache_service.storage.frames import PAYLOAD_AT, frame, payload_at, walk
+from cache_service.storage.namespace import pack_namespace, unpack_namespace
+from cache_service.storage.record import Record, decode, encode
+from cache_service.storage.shelf import Shelf
 from protos.draft_files import Namespace
 
 MAGIC = b"PDcarry\n"

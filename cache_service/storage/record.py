@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cache_service.paths import MOST_TEXTS
+from cache_service.storage.paths import MOST_TEXTS
 from protos.draft_files import CONTEXT, DIGEST_BYTES, MAX_PATH, MAX_PATHS, Path
 from protos.messages import Tokens
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cache_service.header import HEADER_BYTES
+from cache_service.storage.header import HEADER_BYTES
 
 SEGMENTS = 16  # full ones that the smaller budget has room for
 MAX_SEGMENT_BYTES = 64 * 2**20  # what is copied at once; more where the budget would have too many

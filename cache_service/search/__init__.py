@@ -1,0 +1,1 @@
+"""Which stored prefixes are like one that is asked for."""
