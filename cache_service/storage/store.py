@@ -58,8 +58,9 @@ class Store:
         """budget_bytes: of all files. tenant_budget_bytes: of those of one tenant, None for the same. read_only: beside
         the process that writes, as of now; nothing is changed on the disk, and budgets do not matter.
 
-        ValueError where another process writes to the directory, where this one may not, or where a file in it cannot
-        be understood. RuntimeError where files are compacted away as fast as they are read.
+        ValueError where another process writes to the directory, where this one may not, where a file in it cannot be
+        understood, or where the disk has no room to make files smaller. RuntimeError where files are compacted away as
+        fast as they are read.
         """
         tenants = budget_bytes if tenant_budget_bytes is None else tenant_budget_bytes
         budgets = Budgets(budget_bytes=budget_bytes, tenant_budget_bytes=tenants)
@@ -68,11 +69,10 @@ class Store:
             for namespace in retried(directory, lambda: _namespaces(directory)):
                 retried(directory, partial(store.shelf, namespace))
             if not read_only:
-                while store.tidy_step():
-                    pass
+                store._tidy()
                 store._upkeep.start()
         except BaseException:
-            store.close()
+            store._let_go()
             raise
         return store
 
@@ -166,8 +166,7 @@ class Store:
             try:
                 self.flush()
             finally:
-                os.close(self._lock)
-                self._lock = None
+                self._let_go()
 
     def __enter__(self) -> Self:
         return self
@@ -176,6 +175,21 @@ class Store:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _tidy(self) -> None:
+        try:
+            while self.tidy_step():
+                pass
+        except OSError as error:
+            raise ValueError(
+                f"draft files in {self.directory} have more bytes than their budget, and cannot be written anew: "
+                f"{error.strerror}; free room on the disk, or give a larger budget"
+            ) from error
+
+    def _let_go(self) -> None:
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
 
     def _of_tenant(self, tenant: str) -> list[Shelf]:
         return self._tenants.get(tenant, [])

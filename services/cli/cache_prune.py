@@ -81,8 +81,9 @@ def _prune(store: Store, wish: Wish, directory: Path, *, yes: bool) -> None:
             console.print("nothing was deleted")
             raise typer.Exit(1)
     done = pruning.prune(store, wish)
+    what = f"{done.records:,} records deleted" if done.records else "no record to delete"
+    freed = f"{size(done.freed_bytes)}{'' if done.records else ' of what was deleted before'} given back"
     console.print(
-        f"{done.records:,} records deleted, {size(done.freed_bytes)} given back; {size(store.num_bytes)} remain"
-        f" in {directory}",
+        f"{what}, {freed}; {size(store.num_bytes)} remain in {directory}",
         soft_wrap=True,
     )

@@ -48,8 +48,10 @@ def read_prompts(path: Path, *, raw: bool) -> list[GivenPrompt]:
     """
     try:
         lines = path.read_text().split("\n")  # a text may hold other line ends unescaped
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"prompts in {path} cannot be read: {error}") from error
+    except OSError as error:
+        raise ValueError(f"prompts in {path} cannot be read: {error.strerror}; give a file of prompts") from error
+    except UnicodeDecodeError as error:
+        raise ValueError(f"prompts in {path} are no text in UTF-8: {error}; convert the file") from error
     numbered = [(f"{path}, line {number}", line) for number, line in enumerate(lines, 1) if line.strip()]
     if not numbered:
         raise ValueError(f"{path} has no prompts; give one a line")

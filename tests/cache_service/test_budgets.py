@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -128,6 +130,23 @@ def test_a_smaller_budget_holds_from_the_start(tmp_path: Path) -> None:
         kept = present(store.shelf(NAMESPACE), range(3 * PER_BUDGET))
         assert kept == list(range(3 * PER_BUDGET - len(kept), 3 * PER_BUDGET))
         assert len(kept) > 0.6 * PER_BUDGET
+
+
+def test_a_smaller_budget_on_a_full_disk_is_a_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with Store.open(tmp_path, budget_bytes=8 * BUDGET) as store:
+        shelf = store.shelf(NAMESPACE)
+        rows = shelf.append([record(number) for number in range(3 * PER_BUDGET)])
+        for row in rows[::2]:
+            shelf.touch(row, hits=1)
+    with monkeypatch.context() as patch:
+        patch.setattr("cache_service.storage.disk._write_at", full)
+        with pytest.raises(ValueError, match=r"more bytes than their budget.*No space left on device; free room"):
+            Store.open(tmp_path, budget_bytes=BUDGET)
+    with Store.open(tmp_path, budget_bytes=BUDGET) as store:
+        assert store.num_bytes <= BUDGET
 
 
 def test_readers_find_a_record_whole_or_not_at_all_while_others_make_room(tmp_path: Path) -> None:
