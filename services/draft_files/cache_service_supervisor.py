@@ -57,9 +57,12 @@ class CacheServiceSupervisor:
                 logger.warning("the cache service died, no draft files until the next one is up: %s", _briefly(error))
             await asyncio.sleep(RESTART_PAUSE_S)
             try:
-                actor = await self._running()
+                found = await self._running()
             except (RayError, ValueError) as error:
                 logger.warning("the cache service is not up yet: %s", _briefly(error))
+                continue
+            if found != actor:  # a handle that finds an actor is weak: only the one that made it keeps it alive
+                actor = found
 
     async def _running(self) -> Any:
         """The actor, which answers."""

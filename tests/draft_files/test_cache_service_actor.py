@@ -7,6 +7,7 @@ import contextlib
 import os
 import signal
 import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +23,7 @@ from protos.draft_files import DraftFiles
 from protos.messages import Request
 from protos.sampling_params import SamplingParams
 from services import verifier_assembly
-from services.actors import RAY_NAMESPACE
+from services.actors import RAY_NAMESPACE, RESTART_PAUSE_S
 from services.config import AppArgs
 from services.draft_files import cache_service_supervisor
 from services.draft_files.cache_service_actor import CacheService, service_address
@@ -96,6 +97,8 @@ def test_one_service_outlives_its_death_and_its_owner(options: DirectoryOptions)
         assert answer.hits[0].paths[0].count == 2
         again = pid(options)
         assert again != served
+        time.sleep(3 * RESTART_PAUSE_S)  # both have found it again
+        assert pid(options) == again
         ray.kill(first)  # the service dies with the process that started it, and the other starts one
         until(lambda: not files.status().up)
         until(lambda: files.status().up)

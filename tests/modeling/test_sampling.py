@@ -194,7 +194,7 @@ def test_ties_at_top_k_go_to_the_lowest_ids():
 def test_draws_over_seeds_follow_the_distribution(temperature, limits):
     """C9: the temperature that the text is drawn at is the request's."""
     row = torch.tensor([1.0, 0.3, -0.5, 2.0, 1.9, 0.0, -2.0, 1.0])
-    drawn, trials = Counter(), 20_000
+    drawn, trials = Counter(), 5000
     for seed in range(trials):
         params = SamplingParams(temperature=temperature, seed=seed * 2**40 + 1, **limits)
         drawing = sampler(params, vocab=8)

@@ -52,7 +52,7 @@ def test_what_is_kept_is_what_is_asked_now() -> None:
 
 
 def test_what_the_sources_give_is_something_else() -> None:
-    turns = [*code_turns(1000), *maths_turns(200)]
+    turns = [*code_turns(300), *maths_turns(60)]
     assert [turn.prompt for turn in turns if is_evaluation(turn.prompt)] == []
     assert not is_evaluation("")
     assert not is_evaluation("Why do dogs bark?")
