@@ -20,6 +20,8 @@ GATEWAY = "Gateway"
 # Streams wait in the engine's own queue, which can say 429; Serve must not hold them back before it.
 _GATEWAY_STREAMS = 10_000
 _CONTROL_CALLS = 64
+# For what is being answered to end; and a gateway whose verifier never came up lasts so long after it.
+_GRACE_S = 10
 
 
 def build_app(args: AppArgs) -> Application:
@@ -38,6 +40,7 @@ def application(args: AppArgs, machine: Machine) -> Application:
         name=GATEWAY,
         ray_actor_options={"num_cpus": 0},
         max_ongoing_requests=_GATEWAY_STREAMS,
+        graceful_shutdown_timeout_s=_GRACE_S,
     )(gateway(args, VERIFIER, _cache_address(args, directory)))
     return front.bind(verifier)
 
@@ -51,7 +54,7 @@ def _verifier(args: AppArgs, placement: Placement) -> serve.Deployment:
         placement_group_strategy="STRICT_PACK",
         max_ongoing_requests=args.max_num_seqs + args.max_waiting + _CONTROL_CALLS,
         health_check_period_s=2,
-        graceful_shutdown_timeout_s=10,
+        graceful_shutdown_timeout_s=_GRACE_S,
         max_constructor_retry_count=1,  # a model that cannot be loaded once cannot be loaded twice
     )(VerifierReplica)
 
