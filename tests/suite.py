@@ -12,7 +12,8 @@ import sys
 import tempfile
 from collections.abc import Sequence
 
-FOLDERS = tuple(f"tests/{name}" for name in ("benchmarks", "cli", "draft_files", "integration", "services", "transports"))
+PARTS = ("benchmarks", "cli", "draft_files", "integration", "services", "transports")
+FOLDERS = tuple(f"tests/{name}" for name in PARTS)
 CLUSTERS = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *FOLDERS]  # the others' process keeps the cache
 OTHERS = [sys.executable, "-m", "pytest", "tests", *(f"--ignore={folder}" for folder in FOLDERS)]
 STOPPING = (signal.SIGINT, signal.SIGTERM)
