@@ -37,7 +37,7 @@ class Upkeep:
             self._thread.join()
 
     def _run(self) -> None:
-        while True:
+        while not self._stopping.is_set():  # which the clear below may have taken the wake of
             self._woken.wait()
             if self._stopping.wait(PAUSE_S):
                 return
