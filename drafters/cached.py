@@ -96,7 +96,7 @@ class CachedDrafter:
         self._config = config
         self._context = context
         self._files = files
-        self._requests: LiveRequests[_State] = LiveRequests(self._begun, self.close, most=4 * context.max_num_seqs)
+        self._requests: LiveRequests[_State] = LiveRequests(self._new_state, self.close, most=4 * context.max_num_seqs)
 
     def draft(self, queries: Sequence[DraftQuery]) -> Iterator[DraftChunk]:
         answers: list[tuple[DraftQuery, _State | None]] = [(query, self._synchronised(query)) for query in queries]
@@ -137,7 +137,7 @@ class CachedDrafter:
             )
         return state
 
-    def _begun(self, query: DraftQuery) -> _State:
+    def _new_state(self, query: DraftQuery) -> _State:
         pooling = self._config.pooling
         return _State(
             namespace=namespace_of(self._config, self._context, query.tenant),

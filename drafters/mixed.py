@@ -29,7 +29,7 @@ class Mixed:
     def __init__(self, sources: Sequence[Source], *, max_requests: int) -> None:
         self._sources = sorted(sources, key=lambda source: source.runs_model)
         self._names = [source.name for source in sources]
-        self._requests: LiveRequests[Request] = LiveRequests(self._begun, self.close, most=max_requests)
+        self._requests: LiveRequests[Request] = LiveRequests(self._new_state, self.close, most=max_requests)
 
     def draft(self, queries: Sequence[DraftQuery]) -> Iterator[DraftChunk]:
         for wave in waves(queries):
@@ -62,7 +62,7 @@ class Mixed:
         request.synchronise(query)
         return request
 
-    def _begun(self, query: DraftQuery) -> Request:
+    def _new_state(self, query: DraftQuery) -> Request:
         standings = {source.name: Standing(record=TrackRecord(source.record)) for source in self._sources}
         return Request(tenant=query.tenant, standings=standings)
 

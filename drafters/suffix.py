@@ -41,7 +41,7 @@ class SuffixDrafter:
 
     def __init__(self, config: SuffixConfig, *, max_requests: int) -> None:
         self._config = config
-        self._requests: LiveRequests[_State] = LiveRequests(_begun, self.close, most=max_requests)
+        self._requests: LiveRequests[_State] = LiveRequests(_new_state, self.close, most=max_requests)
         self.past = PastAnswers(config.suffix_cache_bytes)
 
     def draft(self, queries: Sequence[DraftQuery]) -> Iterator[DraftChunk]:
@@ -104,7 +104,7 @@ class SuffixDrafter:
         return (chains + rivals)[: self._config.num_branches]
 
 
-def _begun(query: DraftQuery) -> _State:
+def _new_state(query: DraftQuery) -> _State:
     return _State(tenant=query.tenant, prompt_len=query.prompt_len)
 
 

@@ -59,13 +59,19 @@ class Drawing:
             SamplingParams(temperature=temperature, top_p=self.top_p, max_tokens=self.max_tokens)
 
 
+def prompt_lines(path: Path) -> list[str]:
+    """Of a file of prompts; ValueError where it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8").split("\n")  # a text may hold other line ends unescaped
+    except OSError as error:
+        raise ValueError(f"prompts in {path} cannot be read: {error.strerror}; give a file of prompts") from error
+    except UnicodeDecodeError as error:
+        raise ValueError(f"prompts in {path} are no text in UTF-8: {error}; convert the file") from error
+
+
 def read_turns(path: Path) -> list[UserTurn]:
     """A line of JSON with `prompt` and perhaps `domain` for each prompt; ValueError names a line that is none."""
-    try:
-        lines = path.read_text().split("\n")  # a text may hold other line ends unescaped
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"prompts in {path} cannot be read: {error}") from error
-    return [_turn(line, f"{path}, line {number}") for number, line in enumerate(lines, 1) if line.strip()]
+    return [_turn(line, f"{path}, line {number}") for number, line in enumerate(prompt_lines(path), 1) if line.strip()]
 
 
 def appendable(path: Path) -> Path:

@@ -20,7 +20,7 @@ GATEWAY = "Gateway"
 # Streams wait in the engine's own queue, which can say 429; Serve must not hold them back before it.
 _GATEWAY_STREAMS = 10_000
 _CONTROL_CALLS = 64
-# For what is being answered to end; and a gateway whose verifier never came up lasts so long after it.
+# For what is being answered to end. A verifier that never comes up is told so much later.
 _GRACE_S = 10
 
 

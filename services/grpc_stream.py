@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 Received = TypeVar("Received")
 
 
-class Client(Protocol[Received]):
+class StreamOwner(Protocol[Received]):
     """Whose stream it is; called by the stream's thread alone."""
 
     def begin_stream(self, channel: grpc.Channel) -> grpc.CallIterator[Received]:
@@ -43,16 +43,16 @@ class Client(Protocol[Received]):
 
 
 class KeptStream(Generic[Received]):
-    """Over it `client` is in touch with the server at `address`, or what tells an address whenever it connects, if it
-    does not raise a ConnectionError. Between two streams are growing pauses, while none brings a message.
+    """Keeps `owner` connected to the server at `address`. An address that is a callable is asked before each stream,
+    and may raise a ConnectionError. Between two streams are growing pauses, while none brings a message.
 
     reason: why none is open, empty where one is.
     """
 
     def __init__(
-        self, client: Client[Received], address: str | Callable[[], str], *, max_bytes: int, name: str
+        self, owner: StreamOwner[Received], address: str | Callable[[], str], *, max_bytes: int, name: str
     ) -> None:
-        self._client = client
+        self._owner = owner
         self._address = address
         self._max_bytes = max_bytes
         self.reason = f"not yet connected to {address}" if isinstance(address, str) else "not yet connected"
@@ -63,7 +63,7 @@ class KeptStream(Generic[Received]):
         self._reader = threading.Thread(target=self._keep, name=name, daemon=True)
 
     def start(self) -> None:
-        """Once, when the client is ready for it; returns at once."""
+        """Once, when the owner is ready for it; returns at once."""
         self._reader.start()
 
     @property
@@ -81,7 +81,7 @@ class KeptStream(Generic[Received]):
         return call is not None and bool(call.cancel())  # type: ignore[no-untyped-call]
 
     def close(self) -> None:
-        """For good; idempotent."""
+        """For good; waits up to CLOSE_TIMEOUT_S for the stream's thread. Idempotent."""
         self._ended.set()
         self.hang_up()
         self._reader.join(timeout=CLOSE_TIMEOUT_S)
@@ -93,7 +93,7 @@ class KeptStream(Generic[Received]):
             self.reason = self._run()
             was_open = self._up.is_set()
             self._up.clear()
-            self._client.stream_lost(was_open=was_open)
+            self._owner.stream_lost(was_open=was_open)
             backoff = FIRST_BACKOFF_S if self._num_received > before else min(backoff * 2, LONGEST_BACKOFF_S)
             self._ended.wait(backoff)
 
@@ -101,14 +101,14 @@ class KeptStream(Generic[Received]):
         """One stream, from the handshake to what ended it."""
         try:
             with connect(self._address if isinstance(self._address, str) else self._address(), self._max_bytes) as to:
-                self._read(self._client.begin_stream(to))
+                self._read(self._owner.begin_stream(to))
         except grpc.RpcError as error:
             return described(error)
         except ConnectionError as error:
             return str(error)
         except (FrameError, FieldError) as error:
             return f"the server sent what cannot be read: {error}"
-        except Exception as error:  # of whatever kind: without its reader the client would be lost for good
+        except Exception as error:  # of whatever kind: without its reader the owner would be lost for good
             logger.exception("%s failed", self._reader.name)
             return f"{type(error).__name__}: {error}"
         return "the server ended the stream"
@@ -120,11 +120,11 @@ class KeptStream(Generic[Received]):
                 return
             call.initial_metadata()
             if call.is_active():
+                self._owner.stream_opened()
                 self.reason = ""
-                self._client.stream_opened()
                 self._up.set()
             for message in call:
-                self._client.stream_received(message)
+                self._owner.stream_received(message)
                 self._num_received += 1
         finally:
             call.cancel()  # type: ignore[no-untyped-call]

@@ -10,7 +10,7 @@ import ray
 
 logger = logging.getLogger(__name__)
 
-NICENESS = "RAY_worker_niceness"
+NICENESS_VARIABLE = "RAY_worker_niceness"
 # Ray's own default is 15, at which a verifier gets next to nothing of a core that anything else computes on.
 WORKER_NICENESS = "0"
 ATTEMPTS = 2
@@ -19,10 +19,10 @@ ATTEMPTS = 2
 def start_ray(**options: Any) -> None:
     """As `ray.init`, with workers of WORKER_NICENESS unless the environment says otherwise.
 
-    Now and then, on a machine with cores to spare, a node of Ray's hangs before it writes its first line (docs/LOG.md),
-    so it gets a second attempt. RuntimeError where that fails too.
+    Now and then a node of Ray's hangs before it writes its first line (docs/LOG.md),
+    so it gets a second attempt; what the first left running ends with this process. RuntimeError where that fails too.
     """
-    os.environ.setdefault(NICENESS, WORKER_NICENESS)
+    os.environ.setdefault(NICENESS_VARIABLE, WORKER_NICENESS)
     for attempt in range(1, ATTEMPTS + 1):
         try:
             ray.init(**options)

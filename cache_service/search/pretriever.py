@@ -136,10 +136,11 @@ class Pretriever:
     def _look_up(self, question: Question) -> Findings:
         searched = self._searched_of(question.namespace)
         found = searched.index.search(question.prefix, _unit(question.prefix, question.namespace))
-        records = [(one, searched.shelf.record(one.row)) for one in found]
-        hits = [_hit(record, one) for one, record in records if record is not None]  # else it made room meanwhile
-        if found:
-            searched.shelf.touch(*(one.row for one in found), hits=1)
+        # One without a record had to make room meanwhile, or its bytes are damaged.
+        kept = [(one, record) for one in found if (record := searched.shelf.record(one.row)) is not None]
+        if kept:
+            searched.shelf.touch(*(one.row for one, _ in kept), hits=1)
+        hits = [_hit(record, one) for one, record in kept]
         return Findings(request_id=question.request_id, length=question.prefix.length, hits=tuple(hits))
 
     def _add(self, searched: _Searched, items: Sequence[tuple[Continuation, Unit | None]]) -> None:

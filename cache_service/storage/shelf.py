@@ -54,7 +54,7 @@ class Shelf:
         self.catalogue = Catalogue(self.segments, keeper.clock)
         self.counters = Counters(folder)
         self._keeper = keeper
-        self._tally: Counter[str] = Counter()
+        self._totals: Counter[str] = Counter()
         self._saved = Totals()
         self._counting = Lock()
         if folder.exists():
@@ -77,7 +77,8 @@ class Shelf:
     @property
     def totals(self) -> Totals:
         """Until now."""
-        return Totals(**self._tally)
+        with self._counting:
+            return Totals(**self._totals)
 
     def append(self, records: Sequence[Record]) -> list[int]:
         """Their rows, once they are on the disk. A record whose digest is known takes the place of the older one.
@@ -143,7 +144,8 @@ class Shelf:
         Nothing where a row is dead.
         """
         num_used = self.catalogue.use(rows, lambda usage: usage.add(hits=hits, accepted=accepted))
-        self._total(accepted=num_used * accepted)
+        if accepted:
+            self._add_to_totals(accepted=num_used * accepted)
 
     def count(self, row: int, path_index: int) -> None:
         """One more text went on by this path of `record(row)`. Nothing where the row is dead."""
@@ -151,7 +153,7 @@ class Shelf:
 
     def tally(self, *, lookups: int, hits: int) -> None:
         """So many questions were asked, and so many of them found anything."""
-        self._total(lookups=lookups, hits=hits)
+        self._add_to_totals(lookups=lookups, hits=hits)
 
     def flush(self) -> None:
         """What was touched, counted and tallied is on the disk when this returns."""
@@ -176,7 +178,7 @@ class Shelf:
     def evict(self, rows: Rows) -> Rows:
         """These have no record any more; those that had one. Their bytes go when their segments are rewritten."""
         killed = self.catalogue.kill(rows)
-        self._total(evictions=len(killed))
+        self._add_to_totals(evictions=len(killed))
         return killed
 
     def _open(self) -> None:
@@ -187,16 +189,16 @@ class Shelf:
         entries["used"] = heads["seq"]
         rows = self.catalogue.append(entries, heads["digest"])
         used, self._saved = self.counters.open(read_only=read_only)
-        self._tally.update(asdict(self._saved))
+        self._totals.update(asdict(self._saved))
         found = match(used["digest"], heads["digest"])
         used, found = used[found >= 0], found[found >= 0]
         self.catalogue.restore(rows[found], used, used["seq"] == heads["seq"][found])
         for ticks in (heads["seq"], used["used"]):
             self._keeper.clock.pass_by(int(ticks.max(initial=0)))
 
-    def _total(self, **more: int) -> None:
+    def _add_to_totals(self, **more: int) -> None:
         with self._counting:
-            self._tally.update(more)
+            self._totals.update(more)
 
     def _encode(self, record: Record) -> bytes:
         width = self.namespace.width
@@ -227,7 +229,7 @@ class Shelf:
                 self.catalogue.inherit(row, earlier)
                 replaced.append(earlier)
         self.catalogue.kill(np.array(replaced, np.int64))
-        self._total(insertions=len(rows))
+        self._add_to_totals(insertions=len(rows))
         return rows
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 from collections.abc import Callable
 from functools import partial
@@ -24,6 +25,7 @@ from protos.draft_files import Namespace
 
 READY = 0.9  # of the limit: more is made room of when there is time
 _LOCK = ".lock"
+logger = logging.getLogger(__name__)
 
 
 class Store:
@@ -181,10 +183,20 @@ class Store:
             while self.tidy_step():
                 pass
         except OSError as error:
-            raise ValueError(
-                f"draft files in {self.directory} have more bytes than their budget, and cannot be written anew: "
-                f"{error.strerror}; free room on the disk, or give a larger budget"
-            ) from error
+            if not self._within_budgets():
+                raise ValueError(
+                    f"draft files in {self.directory} have more bytes than their budget, and cannot be written anew: "
+                    f"{error.strerror}; free room on the disk, or give a larger budget"
+                ) from error
+            logger.warning("%s is not tidied up until more is stored: %s", self.directory, error)
+                "%s could not be tidied up: %s; it is tried again when more is stored", self.directory, error
+            )
+
+    def _within_budgets(self) -> bool:
+        tenants = self._tenants.values()
+        return self.num_bytes <= self.budgets.budget_bytes and all(
+            sum(shelf.num_bytes for shelf in shelves) <= self.budgets.tenant_budget_bytes for shelves in tenants
+        )
 
     def _let_go(self) -> None:
         if self._lock is not None:

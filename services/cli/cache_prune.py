@@ -81,9 +81,9 @@ def _prune(store: Store, wish: Wish, directory: Path, *, yes: bool) -> None:
             console.print("nothing was deleted")
             raise typer.Exit(1)
     done = pruning.prune(store, wish)
-    what = f"{done.records:,} records deleted" if done.records else "no record to delete"
-    freed = f"{size(done.freed_bytes)}{'' if done.records else ' of what was deleted before'} given back"
+    freed = f", {size(done.freed_bytes)}{'' if done.records else ' of what was deleted before'} given back"
     console.print(
-        f"{what}, {freed}; {size(store.num_bytes)} remain in {directory}",
+        f"{f'{done.records:,} records deleted' if done.records else 'no record to delete'}"
+        f"{freed if done.freed_bytes > 0 else ''}; {size(store.num_bytes)} remain in {directory}",
         soft_wrap=True,
     )

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from protos.messages import Tokens
+from services.answering import prompt_lines
 from services.openai_api.schema import ChatMessage, ChatRequest, CompletionRequest
 from services.prompts import Prompt, encode, encode_chat
 from services.request_fields import RequestFields, short
@@ -46,12 +47,7 @@ def read_prompts(path: Path, *, raw: bool) -> list[GivenPrompt]:
     which messages or prompt are read. Any other has a prompt in each line. Empty lines are none. ValueError names the
     line that is at fault.
     """
-    try:
-        lines = path.read_text().split("\n")  # a text may hold other line ends unescaped
-    except OSError as error:
-        raise ValueError(f"prompts in {path} cannot be read: {error.strerror}; give a file of prompts") from error
-    except UnicodeDecodeError as error:
-        raise ValueError(f"prompts in {path} are no text in UTF-8: {error}; convert the file") from error
+    lines = prompt_lines(path)
     numbered = [(f"{path}, line {number}", line) for number, line in enumerate(lines, 1) if line.strip()]
     if not numbered:
         raise ValueError(f"{path} has no prompts; give one a line")

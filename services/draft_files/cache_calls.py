@@ -6,7 +6,7 @@ import logging
 import queue
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from typing import Generic, TypeVar
 
@@ -17,7 +17,7 @@ from protos.cache_codec import pack_answers, unpack_continuations, unpack_credit
 from protos.cache_fields import MAX_TEXT
 from protos.draft_files import Findings
 from protos.field_error import FieldError
-from services.draft_files.lane import Outcome
+from services.draft_files.lane import Lane, Outcome
 from services.draft_files.packing import packed
 from services.draft_files.pretriever_lanes import Pretriever, PretrieverLanes
 from services.draft_files.stats import DraftFilesStats
@@ -55,8 +55,7 @@ class CacheCalls(cache_pb2_grpc.DraftFilesServicer):
     def LookUp(  # noqa: N802  the names are the .proto's, here and below
         self, request: cache_pb2.Questions, context: grpc.ServicerContext
     ) -> cache_pb2.Answers:
-        questions = self._read(unpack_questions, request, context)
-        return _answers(self._taken(self._lanes.look_ups.do(questions), context))
+        return _answers(self._taken(self._lanes.look_ups, self._read(unpack_questions, request, context), context))
 
     def LookUps(  # noqa: N802
         self, request_iterator: Iterator[cache_pb2.Questions], context: grpc.ServicerContext
@@ -68,7 +67,7 @@ class CacheCalls(cache_pb2_grpc.DraftFilesServicer):
             context.send_initial_metadata(())  # tells the client that somebody is there before it asks
             caller = _Caller[Findings](context)
             for message in request_iterator:
-                pending = self._lanes.look_ups.do(self._read(unpack_questions, message, context))
+                pending = self._lanes.look_ups.put(self._read(unpack_questions, message, context))
                 outcome = Outcome(made=(), error=FULL) if pending is None else caller.wait(pending)
                 if outcome is None:
                     return
@@ -79,12 +78,10 @@ class CacheCalls(cache_pb2_grpc.DraftFilesServicer):
             self._streams.release()
 
     def Add(self, request: cache_pb2.Continuations, context: grpc.ServicerContext) -> cache_pb2.Done:  # noqa: N802
-        continuations = self._read(unpack_continuations, request, context)
-        return _done(self._taken(self._lanes.additions.put(continuations), context))
+        return _done(self._taken(self._lanes.additions, self._read(unpack_continuations, request, context), context))
 
     def Credit(self, request: cache_pb2.Credits, context: grpc.ServicerContext) -> cache_pb2.Done:  # noqa: N802
-        earned = self._read(unpack_credits, request, context)
-        return _done(self._taken(self._lanes.credits.put(earned), context))
+        return _done(self._taken(self._lanes.credits, self._read(unpack_credits, request, context), context))
 
     def Stats(  # noqa: N802
         self,
@@ -106,8 +103,9 @@ class CacheCalls(cache_pb2_grpc.DraftFilesServicer):
             self._count("bad_messages")
             context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
 
-    def _taken(self, pending: Future[Outcome[Made]] | None, context: grpc.ServicerContext) -> Outcome[Made]:
+    def _taken(self, lane: Lane[Item, Made], items: Sequence[Item], context: grpc.ServicerContext) -> Outcome[Made]:
         """What came of the items of a unary call."""
+        pending = lane.put(items)
         if pending is None:
             context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, FULL)
         outcome = _Caller[Made](context).wait(pending)

@@ -1,4 +1,4 @@
-"""Lane: the items of many callers pass to one function, one batch at a time, each of all that have gathered."""
+"""Lane: one thread through which the items of many callers pass to one function, all that have gathered at a time."""
 
 from __future__ import annotations
 
@@ -46,7 +46,6 @@ class Lane(Generic[Item, Made]):
         self._changed = threading.Condition()
         self._waiting: deque[_Parcel[Item, Made]] = deque()
         self._num_waiting = 0
-        self._worker: threading.Thread | None = None  # None where the lane is idle
         self._closed = False
         self.counters: Counter[str] = Counter(done=0, dropped=0, errors=0)
         self.reason = ""  # how something in the last batch failed, empty where nothing did
@@ -56,41 +55,25 @@ class Lane(Generic[Item, Made]):
 
     def put(self, items: Sequence[Item]) -> Future[Outcome[Made]] | None:
         """Returns at once, with what will come of the items; None where they are dropped."""
-        return self._taken(items, at_once=False)
-
-    def do(self, items: Sequence[Item]) -> Future[Outcome[Made]] | None:
-        """As `put`, but where the lane is idle the caller's own thread does the work before this returns: on its way
-        to another thread and back a question would lose more time than with its look-up.
-        """
-        return self._taken(items, at_once=True)
+        parcel: _Parcel[Item, Made] = _Parcel(tuple(items), Future())
+        with self._changed:
+            if self._closed or self._num_waiting + len(items) > self._limit:
+                self.counters["dropped"] += len(items)
+                return None
+            self._num_waiting += len(items)
+            self._waiting.append(parcel)
+            self._changed.notify()
+        return parcel.outcome
 
     def close(self, timeout_s: float) -> bool:
         """Takes nothing any more, and waits until what waits is done; True where it was in time. Idempotent."""
         with self._changed:
             self._closed = True
             self._changed.notify()
-        if threading.current_thread() in {self._thread, self._worker}:  # whose callback held whoever closes
+        if threading.current_thread() is self._thread:  # whose last callback held whoever closes
             return True
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
-
-    def _taken(self, items: Sequence[Item], *, at_once: bool) -> Future[Outcome[Made]] | None:
-        parcel: _Parcel[Item, Made] = _Parcel(tuple(items), Future())
-        with self._changed:
-            if self._closed or self._num_waiting + len(items) > self._limit:
-                self.counters["dropped"] += len(items)
-                return None
-            at_once = at_once and self._worker is None and not self._waiting
-            if at_once:
-                self._worker = threading.current_thread()
-            else:
-                self._num_waiting += len(items)
-                self._waiting.append(parcel)
-                self._changed.notify()
-        if at_once:
-            parcel.outcome.set_running_or_notify_cancel()
-            self._work_off([parcel])
-        return parcel.outcome
 
     def _run(self) -> None:
         while self._turn():
@@ -99,27 +82,22 @@ class Lane(Generic[Item, Made]):
     def _turn(self) -> bool:
         """Does what has gathered; False once the lane is closed. Afterwards it holds nothing of any caller's."""
         parcels = self._next()
-        if parcels:
-            self._work_off(parcels)
-        return bool(parcels)
-
-    def _work_off(self, parcels: Sequence[_Parcel[Item, Made]]) -> None:
+        if not parcels:
+            return False
         outcomes = self._outcomes([item for parcel in parcels for item in parcel.items])
         self.reason = _joint(outcomes).error
         place = 0
         for parcel in parcels:
             parcel.outcome.set_result(_joint(outcomes[place : place + len(parcel.items)]))
             place += len(parcel.items)
-        with self._changed:
-            self._worker = None
-            self._changed.notify()
+        return True
 
     def _next(self) -> list[_Parcel[Item, Made]]:
         """What has gathered, at most MAX_BATCH items unless one caller put more; none once the lane is closed."""
         parcels: list[_Parcel[Item, Made]] = []
         with self._changed:
             while not parcels:
-                self._changed.wait_for(lambda: self._worker is None and (self._waiting or self._closed))
+                self._changed.wait_for(lambda: self._waiting or self._closed)
                 if not self._waiting:
                     break
                 size = 0
@@ -129,8 +107,6 @@ class Lane(Generic[Item, Made]):
                     if parcel.outcome.set_running_or_notify_cancel():
                         parcels.append(parcel)
                 self._num_waiting -= size
-            if parcels:
-                self._worker = self._thread
         return parcels
 
     def _outcomes(self, items: list[Item]) -> list[Outcome[Made]]:

@@ -12,6 +12,7 @@ from threading import Event, Thread
 import numpy as np
 import pytest
 
+from cache_service.storage import upkeep
 from cache_service.storage.namespace import directory_name
 from cache_service.storage.shelf import Shelf
 from cache_service.storage.store import Store
@@ -132,10 +133,11 @@ def test_a_smaller_budget_holds_from_the_start(tmp_path: Path) -> None:
         assert len(kept) > 0.6 * PER_BUDGET
 
 
-def test_a_smaller_budget_on_a_full_disk_is_a_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+def full(*_: object) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
+
+def test_a_smaller_budget_on_a_full_disk_is_a_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Store.open(tmp_path, budget_bytes=8 * BUDGET) as store:
         shelf = store.shelf(NAMESPACE)
         rows = shelf.append([record(number) for number in range(3 * PER_BUDGET)])
@@ -147,6 +149,21 @@ def test_a_smaller_budget_on_a_full_disk_is_a_reason(tmp_path: Path, monkeypatch
             Store.open(tmp_path, budget_bytes=BUDGET)
     with Store.open(tmp_path, budget_bytes=BUDGET) as store:
         assert store.num_bytes <= BUDGET
+
+
+def test_what_is_within_its_budget_opens_on_a_full_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(upkeep, "PAUSE_S", 60.0)  # so that what is dead is not compacted before the end
+    with Store.open(tmp_path, budget_bytes=BUDGET) as store:
+        shelf = store.shelf(NAMESPACE)
+        for count in (140, 100, 100):  # most of the first file is dead then
+            shelf.append([record(number) for number in range(count)])
+    with monkeypatch.context() as patch:
+        patch.setattr("cache_service.storage.disk._write_at", full)
+        with Store.open(tmp_path, budget_bytes=BUDGET) as store:
+            assert present(store.shelf(NAMESPACE), range(140)) == list(range(140))
+    assert "is not tidied up until more is stored: [Errno 28] No space left on device" in caplog.text
 
 
 def test_readers_find_a_record_whole_or_not_at_all_while_others_make_room(tmp_path: Path) -> None:

@@ -167,7 +167,7 @@ async def test_drafters_in_the_processes_of_two_verifiers_share_it(
         await asyncio.to_thread(until, lambda: files.status().counters["additions"] > 0)  # noqa: B023
     accepted = [verifier.service._loop.stats().speculation.accepted for verifier in verifiers]
     assert accepted[0] == 0
-    assert accepted[1] > 12
+    assert accepted[1] > params.max_tokens // 2
     for verifier in verifiers:
         verifier.shutdown()
 

@@ -115,38 +115,3 @@ def test_too_few_results_are_a_failure() -> None:
     assert parcel is not None
     assert parcel.result(30).error == "RuntimeError: 0 results for 1 items"
     assert lane.close(30)
-
-
-def test_an_idle_lane_works_in_its_callers_thread() -> None:
-    threads: list[threading.Thread] = []
-
-    def work(numbers: Sequence[int]) -> Sequence[int]:
-        threads.append(threading.current_thread())
-        return numbers
-
-    lane: Lane[int, int] = Lane(work, name="identity", limit=9)
-    done = lane.do([1])
-    assert done is not None
-    assert done.done()
-    assert threads == [threading.current_thread()]
-    put = lane.put([2])
-    assert put is not None
-    assert put.result(30) == Outcome(made=(2,))
-    assert threads[1] is not threading.current_thread()
-    assert lane.close(30)
-    assert lane.do([3]) is None
-
-
-def test_what_comes_while_a_caller_works_goes_in_one_batch(lane: Lane[int, int], work: Doubling) -> None:
-    work.go.clear()
-    first = threading.Thread(target=lane.do, args=([1],))
-    first.start()
-    until(lambda: work.batches == [[1]])
-    parcels = [lane.do([number]) for number in (2, 3)]
-    assert not any(parcel and parcel.done() for parcel in parcels)
-    assert not lane.close(0.01)
-    work.go.set()
-    assert lane.close(30)
-    assert [parcel and parcel.result(0) for parcel in parcels] == [Outcome(made=(4,)), Outcome(made=(6,))]
-    assert work.batches == [[1], [2, 3]]
-    first.join()

@@ -22,9 +22,9 @@ class Live:
 
     def __init__(self) -> None:
         self.closed: list[str] = []
-        self.requests: LiveRequests[State] = LiveRequests(self.begun, self.close, most=2)
+        self.requests: LiveRequests[State] = LiveRequests(self.new_state, self.close, most=2)
 
-    def begun(self, asked: DraftQuery) -> State:
+    def new_state(self, asked: DraftQuery) -> State:
         return State(asked.tenant)
 
     def close(self, request_id: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import ray
 
-from services.local_ray import NICENESS, start_ray
+from services.local_ray import NICENESS_VARIABLE, start_ray
 
 NOT_UP = Exception("The current node timed out during startup.")
 
@@ -20,8 +20,8 @@ class Starts:
         self.options: list[dict[str, Any]] = []
         self._failures = list(failures)
         monkeypatch.setattr(ray, "init", self)
-        monkeypatch.setenv(NICENESS, "")
-        monkeypatch.delenv(NICENESS)
+        monkeypatch.setenv(NICENESS_VARIABLE, "")  # before it is deleted, so that it is restored at the end
+        monkeypatch.delenv(NICENESS_VARIABLE)
 
     def __call__(self, **options: Any) -> None:
         self.options.append(options)
@@ -36,7 +36,7 @@ def test_a_node_that_does_not_come_up_is_tried_again(
     start_ray(num_cpus=1)
     assert starts.options == [{"num_cpus": 1}] * 2
     assert "it is tried once more: The current node timed out" in caplog.text
-    assert os.environ[NICENESS] == "0"
+    assert os.environ[NICENESS_VARIABLE] == "0"
 
 
 def test_one_that_never_does_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,6 +55,6 @@ def test_another_failure_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_niceness_that_was_chosen_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     Starts(monkeypatch)
-    monkeypatch.setenv(NICENESS, "5")
+    monkeypatch.setenv(NICENESS_VARIABLE, "5")
     start_ray()
-    assert os.environ[NICENESS] == "5"
+    assert os.environ[NICENESS_VARIABLE] == "5"
