@@ -189,8 +189,6 @@ class Store:
                     f"{error.strerror}; free room on the disk, or give a larger budget"
                 ) from error
             logger.warning("%s is not tidied up until more is stored: %s", self.directory, error)
-                "%s could not be tidied up: %s; it is tried again when more is stored", self.directory, error
-            )
 
     def _within_budgets(self) -> bool:
         tenants = self._tenants.values()
