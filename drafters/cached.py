@@ -96,7 +96,7 @@ class CachedDrafter:
         self._config = config
         self._context = context
         self._files = files
-        self._requests: LiveRequests[_State] = LiveRequests(self._new_state, self.close, most=4 * context.max_num_seqs)
+        self._requests: LiveRequests[_State] = LiveRequests(most=4 * context.max_num_seqs)
 
     def draft(self, queries: Sequence[DraftQuery]) -> Iterator[DraftChunk]:
         answers: list[tuple[DraftQuery, _State | None]] = [(query, self._synchronised(query)) for query in queries]
@@ -109,7 +109,7 @@ class CachedDrafter:
                 state.take(findings)
         for query, state in answers:
             if state is None:
-                yield no_draft(query, need_from=self._requests.held(query.request_id))
+                yield no_draft(query, need_from=self._requests.held(query))
             elif state.features is not None and state.features.lacks(query):
                 yield no_draft(query, need_from=state.features.need_from)
             else:
@@ -121,21 +121,30 @@ class CachedDrafter:
             return
         if tail and len(state.text) >= tail_start:
             state.ingest(tail_start, tail)
+            self._credit(state)
         self._files.add(list(_continuations(state)))
 
     def _synchronised(self, query: DraftQuery) -> _State | None:
         """The request's state with the tail ingested; None where the drafter holds less than the tail builds on."""
+        for leaving in self._requests.leaving(query):
+            self.close(leaving)
         state = self._requests.find(query)
-        if state is None:
+        if state is None and query.tail_start == 0:
+            state = self._requests.add(query, self._new_state(query))
+        if state is None or len(state.text) < query.tail_start:
             return None
         state.ingest(query.tail_start, query.tail)
         if state.features is not None:
             state.features.write(query)
+        self._credit(state)
+        return state
+
+    def _credit(self, state: _State) -> None:
+        """Tells the files what came true of the last guesses."""
         if lived := state.judge():
             self._files.credit(
                 [Credit(namespace=state.namespace, digest=each, accepted=lived) for each in state.helped_by]
             )
-        return state
 
     def _new_state(self, query: DraftQuery) -> _State:
         pooling = self._config.pooling

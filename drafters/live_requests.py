@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sized
+from collections.abc import Sized
 from typing import Generic, Protocol, TypeVar
 
 from protos.messages import DraftQuery
@@ -23,39 +23,42 @@ State = TypeVar("State", bound=Told)
 
 
 class LiveRequests(Generic[State]):
-    """At most `most` requests; a further one closes that which was asked about least recently."""
+    """At most `most` requests; of more, that which was asked about least recently has to leave.
 
-    def __init__(self, new_state: Callable[[DraftQuery], State], close: Callable[[str], None], *, most: int) -> None:
-        """new_state: the empty state of a query's request. close: ends a request, with `pop`."""
-        self._new_state = new_state
-        self._close = close
+    Whoever holds it closes requests himself: a table that called him back would keep him, and all that he holds, alive.
+    """
+
+    def __init__(self, *, most: int) -> None:
         self._most = most
         self._states: OrderedDict[str, State] = OrderedDict()
 
     def find(self, query: DraftQuery) -> State | None:
-        """The state of a query's request, a new one where the query brings the whole text.
-
-        None where the tail builds on more than is `held`. What another tenant left under the same name is closed, and
-        of too many the oldest.
-        """
+        """The state of a query's request; None where it is unknown, or another tenant's of the same name."""
         state = self._states.get(query.request_id)
-        if state is not None and state.tenant != query.tenant:
-            self._close(query.request_id)
-            state = None
-        if state is not None:
-            self._states.move_to_end(query.request_id)
-        if query.tail_start > (0 if state is None else len(state.text)):
+        if state is None or state.tenant != query.tenant:
             return None
-        if state is None:
-            state = self._states[query.request_id] = self._new_state(query)
-            while len(self._states) > self._most:
-                self._close(next(iter(self._states)))
+        self._states.move_to_end(query.request_id)
         return state
 
-    def held(self, request_id: str) -> int:
-        """Tokens of its text; 0 where it is unknown."""
-        state = self._states.get(request_id)
+    def held(self, query: DraftQuery) -> int:
+        """Tokens of its request's text; 0 where `find` finds none."""
+        state = self.find(query)
         return 0 if state is None else len(state.text)
+
+    def leaving(self, query: DraftQuery) -> list[str]:
+        """Whom to close before a query is met: what another tenant left under its name, and the oldest where a new
+        request would be one too many.
+        """
+        state = self._states.get(query.request_id)
+        if state is not None:
+            return [] if state.tenant == query.tenant else [query.request_id]
+        full = query.tail_start == 0 and len(self._states) >= self._most
+        return [next(iter(self._states))] if full else []
+
+    def add(self, query: DraftQuery, state: State) -> State:
+        """Takes in the state of a query's request."""
+        self._states[query.request_id] = state
+        return state
 
     def get(self, request_id: str) -> State | None:
         """None where it is unknown."""

@@ -29,7 +29,7 @@ class Mixed:
     def __init__(self, sources: Sequence[Source], *, max_requests: int) -> None:
         self._sources = sorted(sources, key=lambda source: source.runs_model)
         self._names = [source.name for source in sources]
-        self._requests: LiveRequests[Request] = LiveRequests(self._new_state, self.close, most=max_requests)
+        self._requests: LiveRequests[Request] = LiveRequests(most=max_requests)
 
     def draft(self, queries: Sequence[DraftQuery]) -> Iterator[DraftChunk]:
         for wave in waves(queries):
@@ -56,9 +56,13 @@ class Mixed:
         if query.method is not None and query.method not in self._names:
             known = ", ".join(self._names)
             return no_draft(query, error=f"method {query.method!r} is none of this drafter's; known: {known}")
+        for leaving in self._requests.leaving(query):
+            self.close(leaving)
         request = self._requests.find(query)
-        if request is None:
-            return no_draft(query, need_from=self._requests.held(query.request_id))
+        if request is None and query.tail_start == 0:
+            request = self._requests.add(query, self._new_state(query))
+        if request is None or len(request.text) < query.tail_start:
+            return no_draft(query, need_from=self._requests.held(query))
         request.synchronise(query)
         return request
 

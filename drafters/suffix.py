@@ -41,14 +41,14 @@ class SuffixDrafter:
 
     def __init__(self, config: SuffixConfig, *, max_requests: int) -> None:
         self._config = config
-        self._requests: LiveRequests[_State] = LiveRequests(_new_state, self.close, most=max_requests)
+        self._requests: LiveRequests[_State] = LiveRequests(most=max_requests)
         self.past = PastAnswers(config.suffix_cache_bytes)
 
     def draft(self, queries: Sequence[DraftQuery]) -> Iterator[DraftChunk]:
         for query in queries:
             state = self._synchronised(query)
             if state is None:
-                yield no_draft(query, need_from=self._requests.held(query.request_id))
+                yield no_draft(query, need_from=self._requests.held(query))
             else:
                 yield self._answer(query, state)
 
@@ -64,8 +64,12 @@ class SuffixDrafter:
 
     def _synchronised(self, query: DraftQuery) -> _State | None:
         """The request's state with the tail ingested; None where the drafter holds less than the tail builds on."""
+        for leaving in self._requests.leaving(query):
+            self.close(leaving)
         state = self._requests.find(query)
-        if state is None:
+        if state is None and query.tail_start == 0:
+            state = self._requests.add(query, _State(tenant=query.tenant, prompt_len=query.prompt_len))
+        if state is None or len(state.text) < query.tail_start:
             return None
         state.text.truncate(query.tail_start)
         state.text.extend(query.tail)
@@ -102,10 +106,6 @@ class SuffixDrafter:
         chains.sort(key=lambda chain: -sum(chain.survival))
         rivals.sort(key=lambda chain: -sum(chain.survival))
         return (chains + rivals)[: self._config.num_branches]
-
-
-def _new_state(query: DraftQuery) -> _State:
-    return _State(tenant=query.tenant, prompt_len=query.prompt_len)
 
 
 def build_suffix(config: SuffixConfig, context: DrafterContext) -> SuffixDrafter:

@@ -110,6 +110,8 @@ def resolve_model(model: str, *, progress: Callable[[str], None] = logger.info) 
                 "with it: paradraft train … --resume"
             )
         raise ValueError(f"model directory {model!r} has no config.json; give a transformers checkpoint directory")
+    if not path.exists() and (path.is_absolute() or model.startswith((".", "~"))):
+        raise ValueError(f"model directory {model!r} does not exist; give {BUILTIN!r}, a local directory or a hub id")
     return str(path) if path.exists() else model
 
 

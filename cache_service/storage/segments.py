@@ -100,6 +100,11 @@ class Segments:
         self.by_number = {other: kept for other, kept in self.by_number.items() if other != number}
         return segment
 
+    def unmap(self) -> None:
+        """Until their next views."""
+        for segment in self.by_number.values():
+            segment.unmap()
+
     def remove_folder(self) -> None:
         """When it has no draft files any more. What others put there stays."""
         for unnamed in self.folder.glob(f"*{disk.UNNAMED}"):

@@ -6,6 +6,7 @@ import fcntl
 import logging
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from threading import RLock
@@ -162,9 +163,9 @@ class Store:
     def close(self) -> None:
         """Flushes, and lets go of the directory; idempotent."""
         self._upkeep.stop()
-        if self._lock is None:
-            return
-        with self.writing:  # who is storing comes to an end first
+        with self.writing:  # who is storing, or closing, comes to an end first
+            if self._lock is None:
+                return
             try:
                 self.flush()
             finally:
@@ -198,6 +199,8 @@ class Store:
 
     def _let_go(self) -> None:
         if self._lock is not None:
+            for shelf in self._all():
+                shelf.segments.unmap()
             os.close(self._lock)
             self._lock = None
 
@@ -236,11 +239,12 @@ def _lock(directory: Path) -> int:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        owner = os.pread(descriptor, 32, 0).decode(errors="replace").strip()
+        owner = os.pread(descriptor, 32, 0).decode(errors="replace").strip() or "of another program"
         os.close(descriptor)
         raise ValueError(
             f"process {owner} writes to the draft files in {directory}: ask its server for them, or wait for its end"
         ) from None
-    os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, str(os.getpid()).encode(), 0)
+    with suppress(OSError):  # a full disk: others are then not told who it is
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, str(os.getpid()).encode(), 0)
     return descriptor

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from threading import Event, Thread
+from threading import Event, Thread, current_thread
 
 PAUSE_S = 0.2  # from the first wake: what comes meanwhile is done with it
 logger = logging.getLogger(__name__)
@@ -30,10 +30,10 @@ class Upkeep:
         self._woken.set()
 
     def stop(self) -> None:
-        """Waits for the end of a step; idempotent."""
+        """Waits for the end of a step, unless it is called in one, by a collector of garbage; idempotent."""
         self._stopping.set()
         self._woken.set()
-        if self._thread.is_alive():
+        if self._thread.is_alive() and self._thread is not current_thread():
             self._thread.join()
 
     def _run(self) -> None:

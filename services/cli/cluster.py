@@ -121,11 +121,11 @@ def _deploy(args: AppArgs, *, own: bool) -> None:
 
 
 def _reason() -> str:
-    """What a replica died of: the last line of the trace that Serve keeps."""
+    """What a replica died of: the last line of the trace that Serve keeps, which a ValueError says in its own words."""
     ours = serve.status().applications.get(APP_NAME)
     deployments = ours.deployments.values() if ours else ()
     traces = [each.message.strip() for each in deployments if "Error" in each.message]
-    return traces[0].splitlines()[-1] if traces else ""
+    return traces[0].splitlines()[-1].removeprefix("ValueError: ") if traces else ""
 
 
 def _await_answer(url: str) -> None:

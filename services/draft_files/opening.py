@@ -33,11 +33,14 @@ class DirectoryOptions:
 
 
 def directory_options(keys: CachedConfig) -> DirectoryOptions | None:
-    """The directory in the keys, from the root; None where they name a service."""
+    """The directory in the keys, from the root; None where they name a service. ValueError where it is a file."""
     if keys.draft_files is None:
         return None
+    directory = absolute(keys.draft_files)
+    if directory.is_file():
+        raise ValueError(f"draft_files {str(directory)!r} is a file; give a directory of your own")
     return DirectoryOptions(
-        directory=str(absolute(keys.draft_files)),
+        directory=str(directory),
         budget_bytes=keys.budget_bytes,
         tenant_budget_bytes=keys.tenant_budget_bytes,
         min_similarity=keys.min_similarity,
@@ -58,7 +61,9 @@ def opened_pretriever(options: DirectoryOptions) -> Iterator[Pretriever]:
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise ValueError(f"draft_files {options.directory!r} cannot be a directory: {error.strerror}") from error
+        raise ValueError(
+            f"draft_files {options.directory!r} cannot be a directory: {error.strerror}; give one of your own"
+        ) from error
     store = Store.open(directory, budget_bytes=options.budget_bytes, tenant_budget_bytes=options.tenant_budget_bytes)
     with (
         contextlib.closing(store),

@@ -35,3 +35,13 @@ def test_a_stop_in_a_pause_does_nothing_more() -> None:
     upkeep.stop()
     upkeep.stop()
     assert steps == []
+
+
+def test_a_stop_in_its_own_thread_does_not_wait_for_itself() -> None:
+    """A collector of garbage closes a store in whatever thread it comes to run."""
+    upkeep: Upkeep
+    upkeep = Upkeep(lambda: upkeep.stop() is not None)
+    upkeep.start()
+    upkeep.wake()
+    upkeep._thread.join(30)
+    assert not upkeep._thread.is_alive()

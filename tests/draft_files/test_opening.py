@@ -99,7 +99,7 @@ def test_a_directory_in_use_is_refused(tmp_path: Path) -> None:
 
 def test_a_file_is_no_directory(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(ValueError, match=r"draft_files '.*file' cannot be a directory: File exists"):
+    with pytest.raises(ValueError, match=r"draft_files '.*file' is a file; give a directory"):
         open_draft_files(CachedConfig(draft_files=str(tmp_path / "file")))
 
 

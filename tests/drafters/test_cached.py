@@ -166,6 +166,9 @@ def test_what_the_target_agreed_to_is_credited(files: ScriptedDraftFiles) -> Non
     ask(drafter, query(PROMPT, budget=4))
     ask(drafter, query((*PROMPT, *ANSWER[:2], 99), seen=len(PROMPT)))
     assert [each.accepted for each in files.credited] == [2]
+    ask(drafter, query(PROMPT, budget=4, request_id="ends"))
+    drafter.close("ends", tail_start=len(PROMPT), tail=ANSWER[:3])
+    assert [each.accepted for each in files.credited] == [2, 3]
 
 
 def test_a_feature_is_pooled_over_what_stands_before_the_place(files: ScriptedDraftFiles) -> None:

@@ -1,12 +1,16 @@
-"""LiveRequests: which state a query meets, and whose goes when there are too many."""
+"""LiveRequests: which state a query meets, who has to leave for it, and that nobody is kept alive by it."""
 
 from __future__ import annotations
 
+import gc
+import weakref
 from dataclasses import dataclass, field
 
 import pytest
 
 from drafters.live_requests import LiveRequests
+from drafters.suffix import SuffixDrafter
+from drafters.suffix_config import SuffixConfig
 from protos.messages import DraftQuery
 from tests.fakes.queries import query
 
@@ -17,56 +21,48 @@ class State:
     text: list[int] = field(default_factory=list)
 
 
-class Live:
-    """Two requests at most, and who was closed."""
-
-    def __init__(self) -> None:
-        self.closed: list[str] = []
-        self.requests: LiveRequests[State] = LiveRequests(self.new_state, self.close, most=2)
-
-    def new_state(self, asked: DraftQuery) -> State:
-        return State(asked.tenant)
-
-    def close(self, request_id: str) -> None:
-        assert self.requests.pop(request_id) is not None
-        self.closed.append(request_id)
-
-    def find(self, request_id: str, *, seen: int = 0, tenant: str = "") -> State | None:
-        return self.requests.find(query((1, 2, 3), seen=seen, request_id=request_id, tenant=tenant))
-
-
 @pytest.fixture
-def live() -> Live:
-    return Live()
+def requests() -> LiveRequests[State]:
+    return LiveRequests(most=2)
 
 
-def test_who_was_asked_about_least_recently_is_closed(live: Live) -> None:
-    first = live.find("a")
-    live.find("b")
-    assert live.find("a") is first
-    live.find("c")
-    assert live.closed == ["b"]
-    assert live.requests.get("b") is None
-    assert live.requests.get("a") is first
+def asked(request_id: str, tenant: str = "") -> DraftQuery:
+    return query((1, 2, 3), request_id=request_id, tenant=tenant)
 
 
-def test_a_tail_that_builds_on_more_than_is_held_meets_nothing(live: Live) -> None:
-    assert live.find("a", seen=2) is None
-    assert live.requests.held("a") == 0
-    state = live.find("a")
-    assert state is not None
-    state.text += [1]
-    assert live.find("a", seen=2) is None
-    assert live.requests.held("a") == 1
-    assert live.find("a", seen=1) is state
+def add(requests: LiveRequests[State], one: DraftQuery) -> State:
+    return requests.add(one, State(one.tenant))
 
 
-def test_what_another_tenant_left_is_closed(live: Live) -> None:
-    state = live.find("a", tenant="x")
-    assert state is not None
+def test_who_was_asked_about_least_recently_leaves(requests: LiveRequests[State]) -> None:
+    first = add(requests, asked("a"))
+    assert requests.leaving(asked("b")) == []
+    add(requests, asked("b"))
+    assert requests.find(asked("a")) is first
+    assert requests.leaving(asked("c")) == ["b"]
+    assert requests.pop("b") is not None
+    assert requests.leaving(asked("c")) == []
+    assert requests.get("b") is None
+    add(requests, asked("b"))
+    assert requests.leaving(query((1, 2, 3), seen=2, request_id="c")) == []  # it cannot be added
+
+
+def test_what_another_tenant_left_is_not_found_and_leaves(requests: LiveRequests[State]) -> None:
+    state = add(requests, asked("a", "x"))
     state.text += [1, 2]
-    assert live.find("a", seen=2, tenant="y") is None
-    assert live.closed == ["a"]
-    other = live.find("a", tenant="y")
-    assert other is not None
-    assert (other.tenant, other.text) == ("y", [])
+    assert (requests.held(asked("a", "x")), requests.held(asked("a", "y"))) == (2, 0)
+    assert requests.find(asked("a", "y")) is None
+    assert requests.leaving(asked("a", "y")) == ["a"]
+
+
+def test_a_drafter_that_is_dropped_is_gone_at_once() -> None:
+    """Whatever it holds, such as a target's embedding or a directory, must not wait for the cycle collector."""
+    gc.disable()
+    try:
+        drafter = SuffixDrafter(SuffixConfig(), max_requests=2)
+        list(drafter.draft([asked("a")]))
+        gone = weakref.ref(drafter)
+        del drafter
+        assert gone() is None
+    finally:
+        gc.enable()
