@@ -126,12 +126,8 @@ class CachedDrafter:
 
     def _synchronised(self, query: DraftQuery) -> _State | None:
         """The request's state with the tail ingested; None where the drafter holds less than the tail builds on."""
-        for leaving in self._requests.leaving(query):
-            self.close(leaving)
-        state = self._requests.find(query)
-        if state is None and query.tail_start == 0:
-            state = self._requests.add(query, self._new_state(query))
-        if state is None or len(state.text) < query.tail_start:
+        state = self._requests.meet(query, self._new_state, self.close)
+        if state is None:
             return None
         state.ingest(query.tail_start, query.tail)
         if state.features is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sized
+from collections.abc import Callable, Sized
 from typing import Generic, Protocol, TypeVar
 
 from protos.messages import DraftQuery
@@ -25,12 +25,26 @@ State = TypeVar("State", bound=Told)
 class LiveRequests(Generic[State]):
     """At most `most` requests; of more, that which was asked about least recently has to leave.
 
-    Whoever holds it closes requests himself: a table that called him back would keep him, and all that he holds, alive.
+    It is told at each call how its holder closes a request: a table that kept that would keep him, and all that he
+    holds, alive.
     """
 
     def __init__(self, *, most: int) -> None:
         self._most = most
         self._states: OrderedDict[str, State] = OrderedDict()
+
+    def meet(
+        self, query: DraftQuery, new_state: Callable[[DraftQuery], State], close: Callable[[str], None]
+    ) -> State | None:
+        """The state of a query's request, a new one where the query brings the whole text; None where the tail builds
+        on more than is held. `close` is called for those that are `leaving`, and ends them with `pop`.
+        """
+        for request_id in self.leaving(query):
+            close(request_id)
+        state = self.find(query)
+        if state is None and query.tail_start == 0:
+            state = self.add(query, new_state(query))
+        return None if state is None or len(state.text) < query.tail_start else state
 
     def find(self, query: DraftQuery) -> State | None:
         """The state of a query's request; None where it is unknown, or another tenant's of the same name."""

@@ -56,12 +56,8 @@ class Mixed:
         if query.method is not None and query.method not in self._names:
             known = ", ".join(self._names)
             return no_draft(query, error=f"method {query.method!r} is none of this drafter's; known: {known}")
-        for leaving in self._requests.leaving(query):
-            self.close(leaving)
-        request = self._requests.find(query)
-        if request is None and query.tail_start == 0:
-            request = self._requests.add(query, self._new_state(query))
-        if request is None or len(request.text) < query.tail_start:
+        request = self._requests.meet(query, self._new_state, self.close)
+        if request is None:
             return no_draft(query, need_from=self._requests.held(query))
         request.synchronise(query)
         return request

@@ -64,12 +64,8 @@ class SuffixDrafter:
 
     def _synchronised(self, query: DraftQuery) -> _State | None:
         """The request's state with the tail ingested; None where the drafter holds less than the tail builds on."""
-        for leaving in self._requests.leaving(query):
-            self.close(leaving)
-        state = self._requests.find(query)
-        if state is None and query.tail_start == 0:
-            state = self._requests.add(query, _State(tenant=query.tenant, prompt_len=query.prompt_len))
-        if state is None or len(state.text) < query.tail_start:
+        state = self._requests.meet(query, _new_state, self.close)
+        if state is None:
             return None
         state.text.truncate(query.tail_start)
         state.text.extend(query.tail)
@@ -106,6 +102,10 @@ class SuffixDrafter:
         chains.sort(key=lambda chain: -sum(chain.survival))
         rivals.sort(key=lambda chain: -sum(chain.survival))
         return (chains + rivals)[: self._config.num_branches]
+
+
+def _new_state(query: DraftQuery) -> _State:
+    return _State(tenant=query.tenant, prompt_len=query.prompt_len)
 
 
 def build_suffix(config: SuffixConfig, context: DrafterContext) -> SuffixDrafter:
